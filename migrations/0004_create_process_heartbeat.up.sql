@@ -1,0 +1,7 @@
+-- One row a process, renewed every few seconds: a refresh job whose process is silent is
+-- given to another one long before River would notice.
+CREATE TABLE process_heartbeat (
+    process_id uuid PRIMARY KEY,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    seen_at    timestamptz NOT NULL DEFAULT clock_timestamp()
+);

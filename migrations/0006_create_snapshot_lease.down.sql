@@ -1,0 +1,1 @@
+DROP TABLE snapshot_lease;
