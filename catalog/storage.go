@@ -12,6 +12,8 @@ type Files interface {
 	Read(ctx context.Context, location string) ([]byte, error)
 	// Exists is a cheap check; it reports true for stores where it would cost a round trip.
 	Exists(ctx context.Context, location string) (bool, error)
+	// Remove deletes a file; one that is gone already is no error.
+	Remove(ctx context.Context, location string) error
 	// Prepare makes the folders metadata and data below a table's location where the
 	// store has folders at all: DuckDB expects them after a staged create.
 	Prepare(ctx context.Context, location string) error

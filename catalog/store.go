@@ -34,7 +34,7 @@ type Pointer struct {
 type Document struct {
 	MetadataLocation string
 	All              Encoded // the whole file
-	Refs             Encoded // tables: the snapshots=refs form; empty for views
+	Refs             Encoded // the snapshots=refs form; empty if it equals All
 }
 
 // Encoded is a JSON text as a raw deflate stream that ends in a sync flush (no final
@@ -64,6 +64,9 @@ type PageRequest struct {
 	After string
 	Size  int
 }
+
+// NoDocument is the known location of a caller that wants the pointer only.
+const NoDocument = "*"
 
 // Reader is what the catalog reads from durable storage.
 type Reader interface {
@@ -99,7 +102,8 @@ type Store interface {
 	//   KindUnavailable         nothing was changed
 	// and in every case but CommitStateUnknown nothing was changed.
 	Commit(ctx context.Context, changes []Change) error
-	// CreateNamespace fails with KindAlreadyExists, and KindNoSuchNamespace for a missing parent.
+	// CreateNamespace fails with KindAlreadyExists. Missing parents come into being, as
+	// with every other Iceberg catalog that keeps namespaces by name.
 	CreateNamespace(ctx context.Context, warehouse string, ns Namespace, props map[string]string) error
 	// UpdateNamespace returns which of remove did not exist.
 	UpdateNamespace(ctx context.Context, warehouse string, ns Namespace, remove []string, set map[string]string) (missing []string, err error)

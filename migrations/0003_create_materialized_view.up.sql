@@ -1,13 +1,13 @@
 -- The registry: what each materialized view is, its policy, and what holds it back.
 CREATE TABLE materialized_view (
     view_uuid         uuid PRIMARY KEY,
-    catalog_name      text NOT NULL,
-    namespace         text NOT NULL,
-    name              text NOT NULL,
+    catalog_name      text COLLATE "C" NOT NULL,
+    namespace         text COLLATE "C" NOT NULL,
+    name              text COLLATE "C" NOT NULL,
     view_version_id   integer NOT NULL,
     storage_uuid      uuid,          -- null: the storage table lives in another catalog
-    storage_namespace text NOT NULL,
-    storage_name      text NOT NULL,
+    storage_namespace text COLLATE "C" NOT NULL,
+    storage_name      text COLLATE "C" NOT NULL,
     definition        jsonb NOT NULL,
     refresh_mode      text NOT NULL DEFAULT 'managed',
     max_staleness_ms  bigint,        -- null: unbounded
@@ -20,10 +20,13 @@ CREATE TABLE materialized_view (
     permanent_inputs  text,          -- digest of the inputs for which running again is useless
     generation        bigint NOT NULL DEFAULT 0,  -- counts manual requests
     full_generation   bigint NOT NULL DEFAULT 0,  -- the newest request that wants a full refresh
+    answered          bigint NOT NULL DEFAULT 0,  -- the newest request that an attempt has seen
+    parked            boolean NOT NULL DEFAULT false, -- waits for a materialized view that it reads
     created_at        timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE UNIQUE INDEX materialized_view_name_key ON materialized_view (catalog_name, namespace, name);
 CREATE INDEX materialized_view_storage_idx ON materialized_view (storage_uuid);
+CREATE INDEX materialized_view_storage_name_idx ON materialized_view (catalog_name, storage_namespace, storage_name);
 CREATE INDEX materialized_view_due_idx ON materialized_view (not_before) WHERE stale_since IS NOT NULL AND NOT suspended;
 
 -- Every name that a materialized view reads: its sources, the plain views in between,
@@ -31,9 +34,9 @@ CREATE INDEX materialized_view_due_idx ON materialized_view (not_before) WHERE s
 -- stays listed after its object is dropped, so that its return is noticed.
 CREATE TABLE materialized_view_source (
     view_uuid    uuid NOT NULL REFERENCES materialized_view ON DELETE CASCADE,
-    catalog_name text NOT NULL,
-    namespace    text NOT NULL,
-    name         text NOT NULL,
+    catalog_name text COLLATE "C" NOT NULL,
+    namespace    text COLLATE "C" NOT NULL,
+    name         text COLLATE "C" NOT NULL,
     PRIMARY KEY (catalog_name, namespace, name, view_uuid)
 );
 CREATE INDEX materialized_view_source_view_idx ON materialized_view_source (view_uuid);

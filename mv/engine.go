@@ -118,6 +118,9 @@ type OutputFile struct {
 	Path    string `json:"path"`
 	Records int64  `json:"records"`
 	Bytes   int64  `json:"bytes"`
+	// Partition is the file's partition tuple by partition field id: Iceberg's
+	// single-value JSON, but dates and times as the integers that Iceberg stores.
+	Partition map[string]json.RawMessage `json:"partition,omitempty"`
 }
 
 // ErrInput builds the error of a query that an engine refuses.

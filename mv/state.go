@@ -22,6 +22,9 @@ type RefreshState struct {
 	ViewVersionID  int
 	StartTimestamp int64 // milliseconds
 	Sources        []SourceState
+	// Schemas holds the schema id of each source table by its uuid (our key
+	// catalogd.schemas): a schema can change without a new snapshot.
+	Schemas map[string]int
 }
 
 // SourceState is one entry of source-states.

@@ -1,0 +1,204 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/catalogd/catalogd/catalog"
+)
+
+// Commit implements [catalog.Store]. All statements of the changes travel in one batch;
+// the hook's are separate, because it must read what was true after the swap.
+func (s *Store) Commit(ctx context.Context, changes []catalog.Change) error {
+	err := s.update(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := apply(ctx, tx, changes); err != nil {
+			return err
+		}
+		if s.hook == nil {
+			return nil
+		}
+		return s.hook.Committed(ctx, tx, changes)
+	})
+	if err == nil && s.hook != nil {
+		s.hook.Acknowledged(changes)
+	}
+	return err
+}
+
+func apply(ctx context.Context, tx pgx.Tx, changes []catalog.Change) error {
+	var batch pgx.Batch
+	for _, c := range changes {
+		queue(&batch, c)
+	}
+	results := tx.SendBatch(ctx, &batch)
+	for _, c := range changes {
+		if err := outcome(results, c); err != nil {
+			// Why it failed depends on rows, which a second statement reads while the
+			// transaction is still good.
+			return explain(ctx, tx, results, c, err)
+		}
+	}
+	return results.Close()
+}
+
+// errNothing is the outcome of a statement that found no row to change.
+var errNothing = errors.New("no row changed")
+
+func queue(b *pgx.Batch, c catalog.Change) {
+	p := c.Pointer
+	ns := catalog.EncodeNamespace(p.Ident.Namespace)
+	switch c.Op {
+	case catalog.OpCreate:
+		b.Queue(createSQL, append([]any{
+			p.Warehouse, ns, p.Ident.Name, p.MetadataLocation, string(p.Type), null(p.UUID), p.Location,
+			p.SnapshotID, p.SchemaID, p.ViewVersionID, p.IsMaterialized, null(p.StorageOf),
+		}, documentArgs(c.Document)...)...)
+	case catalog.OpSwap:
+		b.Queue(swapSQL, append([]any{
+			p.Warehouse, ns, p.Ident.Name, p.MetadataLocation, string(p.Type), null(p.UUID), p.Location,
+			p.SnapshotID, p.SchemaID, p.ViewVersionID, p.IsMaterialized, c.From, null(p.StorageOf),
+		}, documentArgs(c.Document)...)...)
+	case catalog.OpDrop:
+		b.Queue(dropSQL, p.Warehouse, ns, p.Ident.Name, string(p.Type), null(c.From))
+	case catalog.OpRename:
+		b.Queue(renameSQL, p.Warehouse, ns, p.Ident.Name, string(p.Type),
+			catalog.EncodeNamespace(c.To.Namespace), c.To.Name)
+	}
+}
+
+func documentArgs(d *catalog.Document) []any {
+	args := []any{d.All.Deflate, int64(d.All.CRC32), d.All.Size, nil, nil, nil}
+	if !d.Refs.Empty() {
+		args[3], args[4], args[5] = d.Refs.Deflate, int64(d.Refs.CRC32), d.Refs.Size
+	}
+	return args
+}
+
+func null(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// createSQL holds the rows of a namespace until the transaction ends, so that it
+// cannot be dropped under a new table. A namespace that another catalog implementation
+// made may exist only through its tables: then there is nothing to lock.
+const createSQL = `
+WITH namespace AS (
+    SELECT 1 FROM iceberg_namespace_properties
+     WHERE catalog_name = $1 AND namespace = $2 FOR KEY SHARE
+), known AS (
+    SELECT EXISTS (SELECT FROM namespace)
+        OR EXISTS (SELECT FROM iceberg_tables WHERE catalog_name = $1 AND table_namespace = $2) AS yes
+), created AS (
+    INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type,
+           object_uuid, location, snapshot_id, schema_id, view_version_id, is_materialized, storage_of)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM known WHERE yes
+    RETURNING 1
+), document AS (
+    INSERT INTO metadata_document (metadata_location, object_uuid, document, document_crc, document_size, refs, refs_crc, refs_size)
+    SELECT $4, $6, $13, $14, $15, $16, $17, $18 FROM created
+        ON CONFLICT (metadata_location) DO NOTHING
+)
+SELECT count(*) FROM created`
+
+const swapSQL = `
+WITH swapped AS (
+    UPDATE iceberg_tables
+       SET metadata_location = $4, previous_metadata_location = $12, object_uuid = $6, location = $7,
+           snapshot_id = $8, schema_id = $9, view_version_id = $10, is_materialized = $11, storage_of = $13,
+           changed_at = clock_timestamp()
+     WHERE catalog_name = $1 AND table_namespace = $2 AND table_name = $3 AND metadata_location = $12
+       AND coalesce(iceberg_type, 'TABLE') = $5
+    RETURNING 1
+), document AS (
+    INSERT INTO metadata_document (metadata_location, object_uuid, document, document_crc, document_size, refs, refs_crc, refs_size)
+    SELECT $4, $6, $14, $15, $16, $17, $18, $19 FROM swapped
+        ON CONFLICT (metadata_location) DO NOTHING
+)
+SELECT count(*) FROM swapped`
+
+const dropSQL = `
+WITH dropped AS (
+    DELETE FROM iceberg_tables
+     WHERE catalog_name = $1 AND table_namespace = $2 AND table_name = $3 AND coalesce(iceberg_type, 'TABLE') = $4
+       AND ($5::text IS NULL OR metadata_location = $5)
+    RETURNING metadata_location
+)
+SELECT count(*) FROM dropped`
+
+const renameSQL = `
+WITH namespace AS (
+    SELECT 1 FROM iceberg_namespace_properties
+     WHERE catalog_name = $1 AND namespace = $5 FOR KEY SHARE
+), known AS (
+    SELECT EXISTS (SELECT FROM namespace)
+        OR EXISTS (SELECT FROM iceberg_tables WHERE catalog_name = $1 AND table_namespace = $5) AS yes
+), renamed AS (
+    UPDATE iceberg_tables SET table_namespace = $5, table_name = $6, changed_at = clock_timestamp()
+     WHERE catalog_name = $1 AND table_namespace = $2 AND table_name = $3 AND coalesce(iceberg_type, 'TABLE') = $4
+       AND (SELECT yes FROM known)
+    RETURNING 1
+)
+SELECT count(*) FROM renamed`
+
+func outcome(results pgx.BatchResults, c catalog.Change) error {
+	var n int
+	err := results.QueryRow().Scan(&n)
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == uniqueViolation && e.TableName == "iceberg_tables" {
+		return taken(c)
+	}
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errNothing
+	}
+	return nil
+}
+
+func taken(c catalog.Change) error {
+	if c.Op == catalog.OpRename {
+		word := "Table"
+		if c.Pointer.Type == catalog.TypeView {
+			word = "View"
+		}
+		return catalog.Errorf(catalog.KindAlreadyExists, "Cannot rename %s to %s. %s already exists", c.Pointer.Ident, c.To, word)
+	}
+	return catalog.Taken(c.Pointer.Type, c.Pointer.Ident)
+}
+
+// explain finds out why a statement changed nothing.
+func explain(ctx context.Context, tx pgx.Tx, results pgx.BatchResults, c catalog.Change, err error) error {
+	closeErr := results.Close()
+	if !errors.Is(err, errNothing) {
+		return err
+	}
+	if closeErr != nil {
+		return closeErr
+	}
+	var current *string
+	p := c.Pointer
+	row := tx.QueryRow(ctx, `SELECT metadata_location FROM iceberg_tables
+		WHERE catalog_name = $1 AND table_namespace = $2 AND table_name = $3 AND coalesce(iceberg_type, 'TABLE') = $4`,
+		p.Warehouse, catalog.EncodeNamespace(p.Ident.Namespace), p.Ident.Name, string(p.Type))
+	switch err := row.Scan(&current); {
+	case c.Op == catalog.OpCreate:
+		return noNamespace(p.Ident.Namespace)
+	case errors.Is(err, pgx.ErrNoRows):
+		return missing(p.Type, p.Ident)
+	case err != nil:
+		return err
+	case c.Op == catalog.OpRename:
+		return noNamespace(c.To.Namespace)
+	}
+	return catalog.Errorf(catalog.KindCommitFailed, "Commit failed: %s was changed by someone else since it was read", p.Ident)
+}
+
+func noNamespace(ns catalog.Namespace) error {
+	return catalog.Errorf(catalog.KindNoSuchNamespace, "Namespace does not exist: %s", ns)
+}

@@ -1,0 +1,291 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/catalogd/catalogd/catalog/metadata"
+)
+
+// DefaultCacheBytes bounds the documents that a process keeps in memory.
+const DefaultCacheBytes = 256 << 20
+
+// Service carries out the catalog's operations.
+type Service struct {
+	store Store
+	files Files
+	guard Guard
+	cache *cache
+	now   func() time.Time
+	log   *slog.Logger
+	stat  bool
+}
+
+// Config is what a [Service] needs.
+type Config struct {
+	Store Store
+	Files Files
+	Guard Guard // nil: no materialized views
+	// CacheBytes bounds the in-process document cache; 0 means [DefaultCacheBytes], a
+	// negative number no cache.
+	CacheBytes int64
+	// NoStat skips the check that a served metadata file still exists.
+	NoStat bool
+	Now    func() time.Time // nil: time.Now
+	Log    *slog.Logger
+}
+
+// NewService returns a service.
+func NewService(c Config) *Service {
+	if c.Guard == nil {
+		c.Guard = Unguarded{}
+	}
+	if c.CacheBytes == 0 {
+		c.CacheBytes = DefaultCacheBytes
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{
+		store: c.Store, files: c.Files, guard: c.Guard, cache: newCache(c.CacheBytes),
+		now: c.Now, log: c.Log, stat: !c.NoStat,
+	}
+}
+
+// SetGuard replaces the guard. It exists because the guard needs the service to resolve
+// names and the service needs the guard; call it before the first request.
+func (s *Service) SetGuard(g Guard) { s.guard = g }
+
+// Config returns the warehouse that a client asked for, the default one for "".
+func (s *Service) Config(ctx context.Context, warehouse string) (Warehouse, error) {
+	return s.store.Warehouse(ctx, warehouse)
+}
+
+// load reads an object and makes sure that its document is there.
+func (s *Service) load(ctx context.Context, warehouse string, id TableIdent, typ ObjectType) (Loaded, error) {
+	held := s.cache.held(warehouse, id)
+	known := ""
+	if held != nil {
+		known = held.MetadataLocation
+	}
+	l, err := s.store.Load(ctx, warehouse, id, typ, known)
+	if err != nil {
+		return Loaded{}, err
+	}
+	switch {
+	case l.Document != nil:
+	case held != nil && held.MetadataLocation == l.Pointer.MetadataLocation:
+		l.Document = held
+		return l, nil
+	default:
+		// A row that another catalog implementation wrote: its file is read once.
+		if l.Document, err = s.readDocument(ctx, &l.Pointer); err != nil {
+			return Loaded{}, err
+		}
+	}
+	s.cache.put(warehouse, id, l.Document)
+	return l, nil
+}
+
+// readDocument reads the metadata file of p and fills in what its row lacks.
+func (s *Service) readDocument(ctx context.Context, p *Pointer) (*Document, error) {
+	plain, err := s.files.Read(ctx, p.MetadataLocation)
+	if err != nil {
+		return nil, err
+	}
+	if p.Type == TypeView {
+		v, err := metadata.ParseView(plain)
+		if err != nil {
+			return nil, Errorf(KindInternal, "view metadata of %s cannot be read", p.Ident).Because(err)
+		}
+		describeView(p, v)
+		return NewDocument(p.MetadataLocation, plain, nil), nil
+	}
+	t, err := metadata.ParseTable(plain)
+	if err != nil {
+		return nil, Errorf(KindInternal, "table metadata of %s cannot be read", p.Ident).Because(err)
+	}
+	describeTable(p, t)
+	return NewDocument(p.MetadataLocation, plain, t.RefsBytes()), nil
+}
+
+// checkFile makes a load of a table whose metadata file has vanished fail as it would on
+// a server that reads the file.
+func (s *Service) checkFile(ctx context.Context, p Pointer) error {
+	if !s.stat {
+		return nil
+	}
+	ok, err := s.files.Exists(ctx, p.MetadataLocation)
+	if err != nil || ok {
+		return err
+	}
+	return Errorf(KindNotFound, "Failed to open input stream for file: %s", p.MetadataLocation)
+}
+
+// Document returns the stored document behind a metadata location, from memory, the
+// database, or the file.
+func (s *Service) Document(ctx context.Context, p Pointer) ([]byte, error) {
+	d := s.cache.get(p.MetadataLocation)
+	if d == nil {
+		docs, err := s.store.Documents(ctx, []string{p.MetadataLocation})
+		if err != nil {
+			return nil, err
+		}
+		if stored, ok := docs[p.MetadataLocation]; ok {
+			d = &stored
+		}
+	}
+	if d == nil {
+		return s.files.Read(ctx, p.MetadataLocation)
+	}
+	plain, err := d.All.Plain()
+	if err != nil {
+		return nil, Errorf(KindInternal, "stored metadata of %s is damaged", p.Ident).Because(err)
+	}
+	return plain, nil
+}
+
+func (s *Service) plain(l Loaded) ([]byte, error) {
+	plain, err := l.Document.All.Plain()
+	if err != nil {
+		return nil, Errorf(KindInternal, "stored metadata of %s is damaged", l.Pointer.Ident).Because(err)
+	}
+	return plain, nil
+}
+
+// commit writes nothing itself: it hands the changes to the store and keeps the cache
+// in step. written are the files of the changes, removed again if nothing was committed.
+func (s *Service) commit(ctx context.Context, changes []Change) error {
+	err := s.store.Commit(ctx, changes)
+	if err == nil {
+		for _, c := range changes {
+			if c.Document != nil {
+				s.cache.put(c.Pointer.Warehouse, c.Pointer.Ident, c.Document)
+			}
+		}
+		return nil
+	}
+	if KindOf(err) == KindCommitStateUnknown {
+		return err // the files may be live
+	}
+	for _, c := range changes {
+		if c.Document == nil {
+			continue
+		}
+		// The client may be gone; the file must go all the same.
+		if rmErr := s.files.Remove(context.WithoutCancel(ctx), c.Document.MetadataLocation); rmErr != nil {
+			s.log.WarnContext(ctx, "metadata file of a refused commit was left behind",
+				slog.String("metadata_location", c.Document.MetadataLocation), slog.Any("error", rmErr))
+		}
+	}
+	return err
+}
+
+// prepare writes the file of a proposed change and turns it into a [Change].
+func (s *Service) prepare(ctx context.Context, p Proposed) (Change, error) {
+	c := Change{Op: p.Op, Pointer: p.Row, From: p.From, To: p.To, Attachment: p.Attachment}
+	var err error
+	switch {
+	case p.Table != nil:
+		describeTable(&c.Pointer, p.Table)
+		c.Document, err = s.write(ctx, file{
+			location: p.Table.Location(), previous: p.From, properties: p.Table.Properties(),
+			all: p.Table.Bytes(), refs: p.Table.RefsBytes(),
+		})
+	case p.View != nil:
+		describeView(&c.Pointer, p.View)
+		c.Document, err = s.write(ctx, file{
+			location: p.View.Location(), previous: p.From, properties: p.View.Properties(), all: p.View.Bytes(),
+		})
+	default:
+		return c, nil
+	}
+	if err != nil {
+		return Change{}, err
+	}
+	c.Pointer.MetadataLocation = c.Document.MetadataLocation
+	return c, nil
+}
+
+// prepareAll is prepare for several; on failure the files already written are removed.
+func (s *Service) prepareAll(ctx context.Context, ps []Proposed) ([]Change, error) {
+	changes := make([]Change, 0, len(ps))
+	for _, p := range ps {
+		c, err := s.prepare(ctx, p)
+		if err != nil {
+			for _, done := range changes {
+				if done.Document != nil {
+					_ = s.files.Remove(context.WithoutCancel(ctx), done.Document.MetadataLocation) // best effort, as in commit
+				}
+			}
+			return nil, err
+		}
+		changes = append(changes, c)
+	}
+	return changes, nil
+}
+
+// Apply prepares and commits changes that the caller has built, in one transaction.
+func (s *Service) Apply(ctx context.Context, ps ...Proposed) ([]Change, error) {
+	changes, err := s.prepareAll(ctx, ps)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.commit(ctx, changes); err != nil {
+		return nil, err
+	}
+	return changes, nil
+}
+
+func describeTable(p *Pointer, t *metadata.Table) {
+	p.Type = TypeTable
+	p.UUID = t.UUID()
+	p.Location = t.Location()
+	p.SnapshotID = t.CurrentSnapshotID()
+	p.SchemaID = t.CurrentSchemaID()
+}
+
+func describeView(p *Pointer, v *metadata.View) {
+	p.Type = TypeView
+	p.UUID = v.UUID()
+	p.Location = v.Location()
+	p.SnapshotID = -1
+	p.ViewVersionID = v.CurrentVersionID()
+	p.IsMaterialized = v.CurrentVersion().StorageTable != nil
+}
+
+// refused turns an error of the document layer into one for the client.
+func refused(err error) error {
+	if e, ok := asDocumentError(err); ok {
+		if e.Conflict {
+			return Errorf(KindCommitFailed, "%s", e.Msg)
+		}
+		return Errorf(KindInvalid, "%s", e.Msg)
+	}
+	return fmt.Errorf("metadata: %w", err)
+}
+
+func newUUID() string { return uuid.NewString() }
+
+// Find returns the row of a table or view of any type, ok false if the name is free.
+func (s *Service) Find(ctx context.Context, warehouse string, id TableIdent) (p Pointer, ok bool, err error) {
+	for _, typ := range []ObjectType{TypeTable, TypeView} {
+		l, err := s.store.Load(ctx, warehouse, id, typ, NoDocument)
+		switch KindOf(err) {
+		case KindNoSuchTable, KindNoSuchView:
+			continue
+		}
+		if err != nil {
+			return Pointer{}, false, err
+		}
+		return l.Pointer, true, nil
+	}
+	return Pointer{}, false, nil
+}

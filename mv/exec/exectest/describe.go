@@ -1,0 +1,7 @@
+package exectest
+
+var (
+	describeTests = []testCase{}
+	guardTests    = []testCase{}
+	limitTests    = []testCase{}
+)
