@@ -82,6 +82,8 @@ func TestNames(t *testing.T) {
 		{"/v1/wh/namespaces/a%2541/tables/t%252F", nil, `load TABLE ["a%41"] "t%2F"`},
 		{"/v1/wh/namespaces/a%20b/tables/t+u", nil, `load TABLE ["a b"] "t+u"`},
 		{"/v1/wh/namespaces/a+b/tables/t%2Bu", java, `load TABLE ["a b"] "t+u"`},
+		{"/v1/wh/namespaces/a+b/tables/t", java, `load TABLE ["a b"] "t"`},
+		{"/v1/wh/namespaces/a+b/tables/t", nil, `load TABLE ["a+b"] "t"`},
 		{"/v1/wh/namespaces/%E6%97%A5/tables/%F0%9F%98%80", nil, `load TABLE ["日"] "😀"`},
 		{"/v1/wh/namespaces/ns/tables/st~123", nil, `load TABLE ["ns"] "st~123"`},
 		{"/v1/wh/namespaces/ns/tables/a%1Fb", nil, "load TABLE [\"ns\"] \"a\\x1fb\""},

@@ -24,7 +24,7 @@ func tiny(t *testing.T, fault string, only ...string) options {
 	return options{
 		only: only, catalogd: self, dir: t.TempDir(), json: filepath.Join(t.TempDir(), "out.json"),
 		database: pgtest.Pool(t).Config().ConnString(), env: []string{faultVariable + "=" + fault},
-		scale: scale{rounds: 2, loadTime: 60 * time.Millisecond, commitTime: 5 * time.Second, sizes: []int{3, 5}, clients: []int{1, 4}, commits: 12},
+		scale: scale{rounds: 2, loadRounds: 2, loadTime: 60 * time.Millisecond, commitTime: 5 * time.Second, sizes: []int{3, 5}, clients: []int{1, 4}, commits: 12},
 	}
 }
 

@@ -183,7 +183,7 @@ func (l *loadBench) contest(ctx context.Context, t *loadTable, s shape, clients 
 			contenders[i].CPU, contenders[i].Database = l.server.cpu(), l.database
 		}
 	}
-	plan := measure.Plan{Rounds: l.scale.rounds, Limits: measure.Limits{Clients: clients, PerClient: maxLoads, Time: s.time}}
+	plan := measure.Plan{Rounds: l.scale.loadRounds, Limits: measure.Limits{Clients: clients, PerClient: maxLoads, Time: s.time}}
 	series, err := measure.Contest(ctx, plan, contenders...)
 	if err != nil {
 		return err

@@ -106,6 +106,7 @@ type options struct {
 // scale is how much is measured.
 type scale struct {
 	rounds     int
+	loadRounds int
 	loadTime   time.Duration // of a round
 	commitTime time.Duration // of a round, at most
 	sizes      []int         // snapshots of the tables that are loaded
@@ -119,14 +120,14 @@ type scale struct {
 
 func fullScale() scale {
 	return scale{
-		rounds: 6, loadTime: time.Second, commitTime: 15 * time.Second, sizes: []int{10, 100, 1000}, clients: []int{1, 8},
+		rounds: 6, loadRounds: 10, loadTime: 600 * time.Millisecond, commitTime: 15 * time.Second, sizes: []int{10, 100, 1000}, clients: []int{1, 8},
 		commits: 100, mvCommits: 40, days: 365, rowsPerDay: 900, appends: 5,
 	}
 }
 
 func quickScale() scale {
 	return scale{
-		rounds: 3, loadTime: 300 * time.Millisecond, commitTime: 5 * time.Second, sizes: []int{10, 100}, clients: []int{1, 8},
+		rounds: 3, loadRounds: 5, loadTime: 200 * time.Millisecond, commitTime: 5 * time.Second, sizes: []int{10, 100}, clients: []int{1, 8},
 		commits: 25, mvCommits: 15, days: 60, rowsPerDay: 900, appends: 2,
 	}
 }

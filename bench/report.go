@@ -94,7 +94,8 @@ const rowFormat = "%-34s %3s  %-20s %8s %8s %8s %9s %8s %8s  %6s %6s %6s  %-8s %
 // title starts a table.
 func (r *report) title(text string) {
 	r.printf("\n%s\n", text)
-	r.printf(rowFormat, "", "cl.", "server", "p50 ms", "p95 ms", "p99 ms", "per s", "CPU ms", "DB ms", "time×", "rate×", "CPU×", "target", "")
+	head := fmt.Sprintf(rowFormat, "", "cl.", "server", "p50 ms", "p95 ms", "p99 ms", "per s", "CPU ms", "DB ms", "time×", "rate×", "CPU×", "target", "")
+	r.printf("%s\n", strings.TrimRight(head, " \n"))
 }
 
 // add prints one server's numbers, and below them those of what it is compared with.

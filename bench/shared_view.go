@@ -58,7 +58,7 @@ func (b *bench) sharedContest(ctx context.Context, c sharedCase) error {
 	if err := b.catalog.CreateView(ctx, client.NewView{Namespace: []string{namespace}, Name: view, SQL: sharedQuery("mv_" + c.name)}); err != nil {
 		return err
 	}
-	if _, err := b.quiet(ctx, view); err != nil { // the first refresh, of empty tables
+	if err := b.firstRefresh(ctx, view); err != nil { // of empty tables
 		return err
 	}
 	if c.suspended {
@@ -79,8 +79,7 @@ func (b *bench) sharedContest(ctx context.Context, c sharedCase) error {
 				subject.use(with)
 				return func(ctx context.Context) error {
 					// Refreshes that this round caused must not slow the other side.
-					_, err := b.quiet(ctx, view)
-					return errors.Join(err, subject.verify(ctx))
+					return errors.Join(b.quiet(ctx, view), subject.verify(ctx))
 				}, nil
 			}},
 		measure.Contender{Name: "without MV", Op: against.op, CPU: b.server.cpu(), Database: b.database,
@@ -118,17 +117,36 @@ func (b *bench) sharedOutcome(ctx context.Context, c sharedCase, view string) er
 	case !c.suspended && !c.readable && f.Failures == 0:
 		complain("no refresh failed although the snapshots cannot be read: status %s, up to date %v", f.Status, f.UpToDate)
 	}
-	b.rep.note("%s: afterwards the view is %s (%s), suspended %v, failures %d", c.what, f.Status, f.Reason, f.Suspended, f.Failures)
+	b.rep.note("%s: afterwards the view is %s (%s), suspended %v, failures %d %s", c.what, f.Status, f.Reason, f.Suspended, f.Failures, f.LastError)
 	return nil
 }
 
-// quietPatience bounds the wait for refreshes to end.
-const quietPatience = 30 * time.Second
-
 // quiet waits until nothing runs for a view and nothing is about to: it is up to date, or
 // its refreshes fail and are put off.
-func (b *bench) quiet(ctx context.Context, view string) (client.Freshness, error) {
-	ctx, cancel := context.WithTimeout(ctx, quietPatience)
+func (b *bench) quiet(ctx context.Context, view string) error {
+	_, err := b.await(ctx, view, func(f client.Freshness) (bool, error) {
+		return f.Job != "running" && (f.UpToDate || f.Suspended || f.Failures > 0), nil
+	})
+	return err
+}
+
+// firstRefresh waits until a new view has its rows.
+func (b *bench) firstRefresh(ctx context.Context, view string) error {
+	_, err := b.await(ctx, view, func(f client.Freshness) (bool, error) {
+		if f.Failures > 0 {
+			return false, fmt.Errorf("the first refresh of %s failed: %s", view, f.LastError)
+		}
+		return f.Job != "running" && f.UpToDate, nil
+	})
+	return err
+}
+
+// viewPatience bounds the wait for a view.
+const viewPatience = 2 * time.Minute
+
+// await asks for a view's freshness until holds is content.
+func (b *bench) await(ctx context.Context, view string, holds func(client.Freshness) (bool, error)) (client.Freshness, error) {
+	ctx, cancel := context.WithTimeout(ctx, viewPatience)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -137,12 +155,12 @@ func (b *bench) quiet(ctx context.Context, view string) (client.Freshness, error
 		if err != nil {
 			return f, err
 		}
-		if f.Job != "running" && (f.UpToDate || f.Suspended || f.Failures > 0) {
-			return f, nil
+		if ok, err := holds(f); ok || err != nil {
+			return f, err
 		}
 		select {
 		case <-ctx.Done():
-			return f, fmt.Errorf("view %s is %s (%s) with job %s: %w", view, f.Status, f.Reason, f.Job, ctx.Err())
+			return f, fmt.Errorf("view %s is %s (%s %s) with job %s and %d failures: %w", view, f.Status, f.Reason, f.Detail, f.Job, f.Failures, ctx.Err())
 		case <-tick.C:
 		}
 	}

@@ -97,8 +97,10 @@ func (r *Refresher) work(ctx context.Context, s *situation, d *decision) (*work,
 			d.Decision = plan.Decision{Strategy: plan.Full, Reason: plan.ReasonMostlyChanged}
 			return r.work(ctx, s, d)
 		}
+		// The head is read with the table's current schema, as every engine does: a column may
+		// have been renamed since the snapshot was made.
 		inputs = append(inputs, Input{
-			Relation: Relation{Name: rel.Name, Schema: p.Schema}, Files: p.Files, NameMapping: p.NameMapping,
+			Relation: Relation{Name: rel.Name, Schema: rel.Table.CurrentSchema()}, Files: p.Files, NameMapping: p.NameMapping,
 		})
 	}
 	w.decision = *d

@@ -246,7 +246,7 @@ func (o *object) sub(name string) (object, error) {
 	return s, at(err, "%s", name)
 }
 
-// list returns the elements of a required array member.
+// array returns the elements of a required array member.
 func (o *object) array(name string) ([]json.RawMessage, error) {
 	raw := o.raw(name)
 	if raw == nil {

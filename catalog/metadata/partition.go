@@ -173,7 +173,7 @@ func (p *partitionSpec) sequential() bool {
 	return true
 }
 
-// withSpecIDs returns raw with the spec id and the field ids of p.
+// withIDs returns raw with the spec id and the field ids of p.
 func (p *partitionSpec) withIDs(raw json.RawMessage) (json.RawMessage, error) {
 	o, err := parseObject(raw)
 	if err != nil {

@@ -14,9 +14,12 @@ func dotted(i mvrest.Identifier) string {
 	return strings.Join(append(append([]string{}, i.Namespace...), i.Name), ".")
 }
 
+// noJob is how the server says that nothing is queued or running.
+const noJob = "none"
+
 func jobWord(job string) string {
-	if job == "" {
-		return "waiting"
+	if job == noJob {
+		return "waiting for its turn"
 	}
 	return job
 }
@@ -30,7 +33,7 @@ func printViews(w io.Writer, views []mvrest.MaterializedView) {
 		if v.Suspended {
 			job = "suspended"
 		}
-		if job == "" {
+		if job == noJob {
 			job = "-"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", dotted(v.View), v.Recursive.Status, yesNo(v.Recursive.UpToDate),
@@ -119,7 +122,7 @@ func printView(w io.Writer, v mvrest.MaterializedView) {
 	if v.LastError != nil {
 		row("last error", "%s", *v.LastError)
 	}
-	if v.Job != "" {
+	if v.Job != noJob {
 		row("job", "%s", v.Job)
 	}
 	row("last refresh", "%s", lastRefresh(v.LastRefresh))

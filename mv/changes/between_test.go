@@ -1,6 +1,7 @@
 package changes_test
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"testing"
@@ -297,7 +298,7 @@ func TestBetweenT38EqualityDeletes(t *testing.T) {
 	from := tbl.Head()
 	to := tbl.DeleteEqual([]int{tabletest.FieldID}, tabletest.Row{ID: 11})
 	ch := between(t, tbl, from, to)
-	want(t, ch, hours{10, 11}, hours{20, 21}, hours{30, 31}) // ts is no key: every older file may be hit
+	want(t, ch, hours{20, 21}) // ts is no key: the files that may hold the key are hit
 	ids := ch.Columns[1]
 	if ids.Everything || !cmp.Equal(ids.Ranges, []plan.Range{{Lo: int64(11), Hi: int64(11)}}) {
 		t.Errorf("the key column reports %+v, want the deleted key", ids)
@@ -393,8 +394,8 @@ func TestBetweenT55IDsAreRandom(t *testing.T) {
 	if !cmp.Equal(ch.Snapshots, made) {
 		t.Errorf("Snapshots = %v, want them as they were made: %v", ch.Snapshots, made)
 	}
-	if len(ch.Ranges) != 8 {
-		t.Errorf("%d ranges, want 8: never a hull", len(ch.Ranges))
+	if len(ch.Ranges) != 8 || ch.ManifestsRead != 8 {
+		t.Errorf("%d ranges from %d manifests, want 8 from the 8 new ones: never a hull", len(ch.Ranges), ch.ManifestsRead)
 	}
 }
 
@@ -432,4 +433,56 @@ func TestBetweenEnds(t *testing.T) {
 		t.Errorf("the same snapshot reports %+v", ch)
 	}
 	wantEverything(t, between(t, tbl, first, mv.NoSnapshot), changes.ReasonRolledBack)
+}
+
+// TestBetweenDroppedManifest removes files the way no writer should: the new snapshot just
+// does not list their manifest any more.
+func TestBetweenDroppedManifest(t *testing.T) {
+	t.Parallel()
+	tbl := three(t, tabletest.Options{})
+	from := tbl.CurrentSnapshot()
+	manifests, err := from.Manifests(iceio.LocalFS{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, sequence := int64(4711), tbl.Metadata().LastSequenceNumber()+1
+	var list bytes.Buffer
+	if err := iceberg.WriteManifestList(2, &list, id, &from.SnapshotID, &sequence, 0, manifests[1:]); err != nil {
+		t.Fatal(err)
+	}
+	location := tbl.Location() + "/metadata/snap-4711.avro"
+	if err := (iceio.LocalFS{}).WriteFile(location, list.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	tbl.Update(table.NewAddSnapshotUpdate(&table.Snapshot{
+		SnapshotID: id, ParentSnapshotID: &from.SnapshotID, SequenceNumber: sequence, TimestampMs: from.TimestampMs + 1, ManifestList: location,
+		Summary: &table.Summary{Operation: table.OpReplace},
+	}), table.NewSetSnapshotRefUpdate(table.MainBranch, id, table.BranchRef, 0, 0, 0))
+	wantEverything(t, between(t, tbl, from.SnapshotID, id), changes.ReasonLostManifests)
+}
+
+// TestBetweenCompactionCountsPositions compacts a file that two position delete files hit
+// at the same row, one of them shared with another file: only the positions themselves
+// tell that the compaction kept every row.
+func TestBetweenCompactionCountsPositions(t *testing.T) {
+	t.Parallel()
+	tbl := three(t, tabletest.Options{})
+	first, second := file(t, tbl, 10), file(t, tbl, 20)
+	tbl.Upsert(nil, []iceberg.DataFile{
+		tbl.PositionDeletes("a", tabletest.Position{Path: first.FilePath(), Pos: 1}, tabletest.Position{Path: second.FilePath(), Pos: 0}),
+		tbl.PositionDeletes("b", tabletest.Position{Path: first.FilePath(), Pos: 1}),
+	})
+	from := tbl.Head()
+	one := func(f iceberg.DataFile) bool { return f.FilePath() == first.FilePath() }
+	to := tbl.Compact(one, keep)
+	if ch := between(t, tbl, from, to); !ch.None || !ch.OnlyReplace {
+		t.Fatalf("an honest compaction of a file with two position deletes reports %+v", ch)
+	}
+	if got := len(tbl.Rows(to)); got != 7 {
+		t.Fatalf("%d rows, want 7: the test does not do what it says", got)
+	}
+	mixed := tbl.Compact(all, func(r tabletest.Row) bool { return r.ID != 13 })
+	if ch := between(t, tbl, to, mixed); ch.None {
+		t.Fatal("a compaction that lost a row reports None")
+	}
 }

@@ -48,6 +48,41 @@ func applies(del, data *entry) bool {
 	return (unknown || data.seq <= del.seq) && del.key == data.key && mayName(del.file, data.file.FilePath())
 }
 
+// matches is applies with the key bounds of equality deletes: a file that holds none of
+// the deleted keys is not hit, although the delete is in its scope.
+func (d *document) matches(del, data *entry) bool {
+	if !applies(del, data) {
+		return false
+	}
+	if del.file.ContentType() != iceberg.EntryContentEqDeletes {
+		return true
+	}
+	for _, id := range del.file.EqualityFieldIDs() {
+		typ := d.columnType(id)
+		if typ == nil || !hasBounds(typ) {
+			continue
+		}
+		c := column{id: id, typ: typ, bounded: true}
+		if keys, values := c.ofFile(del), c.ofFile(data); !keys.meets(values) {
+			return false
+		}
+	}
+	return true
+}
+
+// meets reports whether two pieces of a column may share a value; NULL equals NULL here.
+func (p piece) meets(o piece) bool {
+	if p.unknown || o.unknown || (p.null && o.null) {
+		return true
+	}
+	if p.ranges == nil || o.ranges == nil {
+		return false
+	}
+	before, ok := Compare(p.ranges.Hi, o.ranges.Lo)
+	after, ok2 := Compare(p.ranges.Lo, o.ranges.Hi)
+	return (!ok || before >= 0) && (!ok2 || after <= 0)
+}
+
 // touchDelete touches the rows that a delete removes, or gave back when it went.
 func (w *walk) touchDelete(ctx context.Context, d *delta, del *entry) error {
 	var open []*collector // columns for which the delete itself does not say enough
@@ -120,7 +155,7 @@ func (w *walk) targets(ctx context.Context, d *delta, del *entry) (files []*entr
 	}
 	err = w.eachData(ctx, d.list, func(m iceberg.ManifestFile) bool { return del.spec.unpartitioned || w.mayHold(m, del) },
 		func(e *entry) bool {
-			if applies(del, e) {
+			if w.doc.matches(del, e) {
 				files = append(files, e)
 			}
 			return true

@@ -220,7 +220,7 @@ func (d *document) input(e *entry, x *deleteIndex) (mv.InputFile, error) {
 	for _, del := range x.byKey[e.key] {
 		equality := del.file.ContentType() == iceberg.EntryContentEqDeletes
 		switch {
-		case !applies(del, e):
+		case !d.matches(del, e):
 		case equality:
 			in.EqualityDeletes = append(in.EqualityDeletes, deleteFile(del))
 		case in.DeletionVector == nil:
@@ -228,7 +228,7 @@ func (d *document) input(e *entry, x *deleteIndex) (mv.InputFile, error) {
 		}
 	}
 	for _, del := range x.global {
-		if applies(del, e) {
+		if d.matches(del, e) {
 			in.EqualityDeletes = append(in.EqualityDeletes, deleteFile(del))
 		}
 	}

@@ -154,7 +154,7 @@ func TestPlanPinsSnapshotAndSchema(t *testing.T) {
 	tbl := three(t, tabletest.Options{Day: true})
 	old := tbl.Head()
 	tbl.Tx(func(_ context.Context, tx *table.Transaction) error {
-		return tx.UpdateSchema(true, false).AddColumn([]string{"extra"}, iceberg.PrimitiveTypes.Int32, "", false, nil).Commit()
+		return tx.UpdateSchema(true, false).AddColumn([]string{"extra"}, iceberg.PrimitiveTypes.Int64, "", false, nil).Commit()
 	})
 	tbl.Append(tabletest.At(90, 90))
 	doc := tbl.Document()

@@ -89,7 +89,7 @@ func (w *walk) masked(ctx context.Context, data *entry, deletes []*entry) (rows 
 	for _, del := range deletes {
 		switch path := target(del.file); {
 		case del.file.ContentType() == iceberg.EntryContentEqDeletes:
-			if applies(del, data) {
+			if w.doc.matches(del, data) {
 				return 0, false, nil
 			}
 		case path != "" && path != data.file.FilePath():

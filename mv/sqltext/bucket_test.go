@@ -106,6 +106,37 @@ func TestBucket_castToDateIsDuckDBs(t *testing.T) {
 	}
 }
 
+// TestBucket_timeBucketIsDuckDBs checks time_bucket as [sqltext.Closed] reads it from a
+// query.
+func TestBucket_timeBucketIsDuckDBs(t *testing.T) {
+	t.Parallel()
+	db := duckdb(t)
+	r := rand.New(rand.NewPCG(13, 14))
+	ts := timestamps(r)
+	for _, unit := range []string{"second", "minute", "hour", "day", "week", "month", "quarter", "year"} {
+		for _, col := range []string{"ts", "tz"} {
+			width := fmt.Sprintf("INTERVAL %d %s", 1+r.IntN(90), unit)
+			q := parse(t, sqltext.DuckDB, "SELECT time_bucket("+width+", "+col+") FROM t GROUP BY 1")
+			proofs, reason := sqltext.Closed(q, sqltext.Options{Columns: schemaOf, TimeZone: "UTC"})
+			if reason != nil {
+				t.Fatal(reason)
+			}
+			var ticks []int64
+			for _, v := range ts {
+				next, _ := proofs[0].Bucket.Next(v)
+				ticks = append(ticks, v, proofs[0].Bucket.Floor(v), next-1, next)
+			}
+			expr := map[string]string{"ts": "make_timestamp(v)", "tz": "(make_timestamp(v) AT TIME ZONE 'UTC')"}[col]
+			want := queryInts(t, db, fmt.Sprintf("SELECT epoch_us(time_bucket(%s, %s)) FROM (SELECT unnest(%s::BIGINT[]) AS v)", width, expr, list(ticks)))
+			for i, v := range ticks {
+				if got := proofs[0].Bucket.Value(v); got != want[i] {
+					t.Fatalf("time_bucket(%s, %s) of %d is %d, DuckDB has %d", width, col, v, got, want[i])
+				}
+			}
+		}
+	}
+}
+
 // TestBucket_cover checks that a covering interval holds the range, is made of whole
 // buckets and is no wider than needed.
 func TestBucket_cover(t *testing.T) {

@@ -176,6 +176,14 @@ var written = []string{
 	"SELECT CAST(ts AS DATE) AS b, CAST(date_trunc('month', ts) AS DATE) AS m, count(*) FROM t GROUP BY ALL",
 	"SELECT date_trunc('hour', CAST(ts AS DATE)) AS b, count(*) FROM t GROUP BY ALL",
 	"SELECT s, q, k, count(*) FROM t GROUP BY s, q, k ORDER BY 1",
+	"SELECT time_bucket(INTERVAL 5 MINUTE, ts) AS b, count(*) FROM t GROUP BY 1",
+	"SELECT time_bucket(INTERVAL '7 hours', ts) AS b, count(*) FROM t GROUP BY 1",
+	"SELECT time_bucket(INTERVAL 2 MONTHS, ts) AS b, count(*) FROM t GROUP BY 1",
+	"SELECT time_bucket(INTERVAL 1 WEEK, tz) AS b, count(*) FROM t GROUP BY 1",
+	"SELECT time_bucket(INTERVAL 5 DAY, d) AS b, count(*) FROM t GROUP BY 1",
+	"SELECT date_trunc('minute', ts) - (extract(minute FROM ts) % 5) * INTERVAL '1' MINUTE AS bar, count(*) FROM t GROUP BY 1",
+	"SELECT date_trunc('minute', ts) - INTERVAL 1 MINUTE * (minute(ts) % 7) AS bar, count(*) FROM t GROUP BY 1",
+	"SELECT date_trunc('hour', ts) - (hour(ts) % 6) * INTERVAL 1 HOUR AS bar, count(*) FROM t GROUP BY 1",
 	"FROM t SELECT d, count(*) GROUP BY d",
 	"FROM t",
 	"SELECT t.* FROM t JOIN u ON t.k = u.k",
@@ -199,7 +207,7 @@ func TestClosed_isTrue(t *testing.T) {
 	db := duckdb(t)
 	createTables(t, db)
 	r := rand.New(rand.NewPCG(21, 22))
-	queries := 280
+	queries := 300
 	if n, err := strconv.Atoi(os.Getenv("SQLTEXT_QUERIES")); err == nil {
 		queries, r = n, rand.New(rand.NewPCG(rand.Uint64(), 0))
 	}

@@ -96,6 +96,14 @@ var closedCases = []closedCase{
 	{name: "running total", text: "SELECT d, sum(qty) OVER (ORDER BY ts) FROM t", code: sqltext.CodeWindow},
 	{name: "named window", text: "SELECT d, sum(qty) OVER (w ORDER BY ts) FROM t WINDOW w AS (PARTITION BY symbol)", code: sqltext.CodeWindow},
 
+	{name: "five-minute bars", text: "SELECT date_trunc('minute', ts) - (extract(minute FROM ts) % 5) * INTERVAL '1' MINUTE AS bar, count(*) FROM t GROUP BY 1", bucket: "every 300000000 µs", column: "ts"},
+	{name: "five-minute bars, Trino", text: "SELECT date_trunc('minute', ts) - (minute(ts) % 5) * INTERVAL '1' MINUTE AS bar, count(*) FROM t GROUP BY 1", dialect: sqltext.Trino, bucket: "every 300000000 µs", column: "ts"},
+	{name: "seven does not divide an hour", text: "SELECT date_trunc('minute', ts) - (minute(ts) % 7) * INTERVAL '1' MINUTE AS bar, count(*) FROM t GROUP BY 1", code: sqltext.CodeNoBucket},
+	{name: "minutes of another column", text: "SELECT date_trunc('minute', ts) - (minute(tz) % 5) * INTERVAL '1' MINUTE AS bar, count(*) FROM t GROUP BY 1", code: sqltext.CodeNoBucket},
+	{name: "steps of another unit", text: "SELECT date_trunc('minute', ts) - (minute(ts) % 5) * INTERVAL '1' SECOND AS bar, count(*) FROM t GROUP BY 1", code: sqltext.CodeNoBucket},
+	{name: "time_bucket", text: "SELECT time_bucket(INTERVAL 2 MONTHS, ts) AS b, count(*) FROM t GROUP BY 1", bucket: "every 2 months", column: "ts"},
+	{name: "time_bucket with an offset", text: "SELECT time_bucket(INTERVAL 2 HOURS, ts, INTERVAL 1 HOUR) AS b, count(*) FROM t GROUP BY 1", code: sqltext.CodeNoBucket},
+
 	{name: "cte", text: "WITH f AS (SELECT * FROM t WHERE price > 0) SELECT date_trunc('day', ts) AS b, count(*) FROM f GROUP BY 1", bucket: "day", column: "ts"},
 	{name: "cte twice", many: true, text: "WITH f AS (SELECT * FROM t) SELECT a.d, count(*) FROM f a JOIN f b USING (k) GROUP BY a.d", code: sqltext.CodeSelfJoin},
 	{name: "recursive", text: "WITH RECURSIVE r AS (SELECT d FROM t UNION ALL SELECT d FROM r) SELECT d FROM r", code: sqltext.CodeRecursive},

@@ -128,6 +128,6 @@ func (a *account) ownTree(path string) error {
 		if err != nil {
 			return err
 		}
-		return os.Lchown(p, int(a.uid), int(a.gid))
+		return os.Lchown(p, int(a.uid), int(a.gid)) //nolint:gosec // the tree is root's: nobody else can swap a path
 	})
 }

@@ -77,13 +77,13 @@ var installed = []string{
 func candidateDirs(ctx context.Context) []string {
 	var dirs []string
 	add := func(dir string) {
-		if real, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, real) {
-			dirs = append(dirs, real)
+		if target, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, target) {
+			dirs = append(dirs, target)
 		}
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			add(filepath.Dir(real))
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			add(filepath.Dir(target))
 		}
 		add(filepath.Dir(path))
 	}

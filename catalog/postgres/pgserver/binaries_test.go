@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,7 +27,7 @@ func TestFind(t *testing.T) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	if b.Major < pgserver.MinMajor || !strings.HasPrefix(b.Version, fmt.Sprint(b.Major)) {
+	if b.Major < pgserver.MinMajor || !strings.HasPrefix(b.Version, strconv.Itoa(b.Major)) {
 		t.Errorf("Find = %+v, want version %d or newer", b, pgserver.MinMajor)
 	}
 }

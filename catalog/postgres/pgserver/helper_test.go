@@ -48,7 +48,7 @@ func helper(dir string) error {
 	if _, err := conn.Exec(ctx, `CREATE TABLE IF NOT EXISTS kept (x int); INSERT INTO kept VALUES (1)`); err != nil {
 		return err
 	}
-	fmt.Println(s.PID())
+	fmt.Fprintln(os.Stdout, s.PID())
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return s.Stop(ctx)
 }
@@ -112,7 +112,7 @@ func copyProgram(t *testing.T, exe string) string {
 // sharedDir is a temporary folder that every user can pass through, unlike t.TempDir.
 func sharedDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pgserver-")
+	dir, err := os.MkdirTemp("", "pgserver-") //nolint:usetesting // t.TempDir is for its owner only
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,9 +53,8 @@ func TestServer_RestartKeepsData(t *testing.T) {
 func TestStart_Paths(t *testing.T) {
 	t.Parallel()
 	for name, sub := range map[string]string{
-		"spaces and quotes": `a b, "c" 'd' %20 ü$HOME`,
-		"pattern":           `x[1]*?\`,
-		"long":              strings.Repeat("long-", 20) + "/" + strings.Repeat("longer-", 20),
+		"special characters": `a b, "c" 'd' %20 ü$HOME [1]*?\`,
+		"long":               strings.Repeat("long-", 20) + "/" + strings.Repeat("longer-", 20),
 	} {
 		for reach, parent := range map[string]func(*testing.T) string{
 			"for all":  sharedDir,

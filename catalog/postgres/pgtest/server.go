@@ -33,7 +33,7 @@ var server = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	// Where root runs the tests, the server's account must be able to pass through.
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // what is inside is private
+	if err := os.Chmod(dir, 0o711); err != nil {
 		return "", err
 	}
 	if err := watch(dir); err != nil {
@@ -72,22 +72,28 @@ esac
 rm -rf "$1"
 `
 
-// watchPipe is held open for as long as the process lives.
-var watchPipe *os.File
-
+// watch starts the watcher of dir. The pipe's other end must stay open for as long as the
+// process lives, so its descriptor is taken from Go, whose collector would close it.
 func watch(dir string) error {
-	r, w, err := os.Pipe()
+	var ends [2]int
+	syscall.ForkLock.RLock() // no child may inherit the end that is held
+	err := syscall.Pipe(ends[:])
+	if err == nil {
+		syscall.CloseOnExec(ends[0])
+		syscall.CloseOnExec(ends[1])
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return err
 	}
+	r := os.NewFile(uintptr(ends[0]), "watcher")
 	defer r.Close()
 	cmd := exec.Command("/bin/sh", "-c", watchScript, "catalogd-test-watcher", dir)
 	cmd.Stdin, cmd.Dir = r, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // survives a Ctrl-C that ends the tests
 	if err := cmd.Start(); err != nil {
-		return errors.Join(err, w.Close())
+		return errors.Join(err, syscall.Close(ends[1]))
 	}
-	watchPipe = w
 	return nil
 }
 

@@ -1,13 +1,17 @@
 package tabletest
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go"
+	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 )
 
@@ -201,4 +205,55 @@ func (t *Table) Upsert(files []iceberg.DataFile, deletes []iceberg.DataFile) int
 	return t.Tx(func(ctx context.Context, tx *table.Transaction) error {
 		return tx.NewRowDelta(nil).AddRows(files...).AddDeletes(deletes...).Commit(ctx)
 	})
+}
+
+// Position is a row of a position delete file.
+type Position struct {
+	Path string
+	Pos  int64
+}
+
+// PositionDeletes writes a version 2 position delete file for an unpartitioned table,
+// without bounds: nothing but its rows says which files it hits.
+func (t *Table) PositionDeletes(name string, rows ...Position) iceberg.DataFile {
+	t.tb.Helper()
+	schema := table.PositionalDeleteArrowSchema
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	for _, r := range rows {
+		for i, f := range schema.Fields() {
+			switch col := b.Field(i).(type) {
+			case *array.StringBuilder:
+				col.Append(r.Path)
+			case *array.Int64Builder:
+				col.Append(r.Pos)
+			default:
+				t.tb.Fatalf("column %s has type %s", f.Name, f.Type)
+			}
+		}
+	}
+	batch := b.NewRecordBatch()
+	defer batch.Release()
+	var buf bytes.Buffer
+	w, err := pqarrow.NewFileWriter(schema, &buf, nil, pqarrow.DefaultWriterProps())
+	if err != nil {
+		t.tb.Fatal(err)
+	}
+	if err := errors.Join(w.Write(batch), w.Close()); err != nil {
+		t.tb.Fatal(err)
+	}
+	path := t.Location() + "/data/" + name + "-deletes.parquet"
+	out, ok := t.fs.(iceio.WriteFileIO)
+	if !ok {
+		t.tb.Fatal("the table cannot be written")
+	}
+	if err := out.WriteFile(path, buf.Bytes()); err != nil {
+		t.tb.Fatal(err)
+	}
+	f, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, iceberg.EntryContentPosDeletes, path, iceberg.ParquetFile, nil, nil, nil,
+		int64(len(rows)), int64(buf.Len()))
+	if err != nil {
+		t.tb.Fatal(err)
+	}
+	return f.Build()
 }

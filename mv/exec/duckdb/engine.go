@@ -66,7 +66,8 @@ type Engine struct {
 
 	mu      sync.Mutex
 	spare   *child
-	warming bool
+	warming chan struct{} // closed when the spare under way is there or has failed
+	awaited bool          // somebody waits for it
 	closed  bool
 	live    map[*child]bool
 	stop    context.CancelFunc
@@ -184,16 +185,26 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// take returns the spare child, or a new one.
+// take returns the spare child, also one that is just starting, or a new one.
 func (e *Engine) take(ctx context.Context) (*child, error) {
 	e.mu.Lock()
-	if e.closed {
+	if e.spare == nil && e.warming != nil && !e.awaited {
+		e.awaited = true
+		warming := e.warming
 		e.mu.Unlock()
-		return nil, catalog.Errorf(catalog.KindUnavailable, "the engine is closed")
+		select {
+		case <-warming:
+		case <-ctx.Done():
+		}
+		e.mu.Lock()
+		e.awaited = false
 	}
-	c := e.spare
+	c, closed := e.spare, e.closed
 	e.spare = nil
 	e.mu.Unlock()
+	if closed {
+		return nil, catalog.Errorf(catalog.KindUnavailable, "the engine is closed")
+	}
 	if c != nil && c.alive() {
 		return c, nil
 	}
@@ -250,20 +261,22 @@ func (e *Engine) discard(c *child) {
 func (e *Engine) warm() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed || e.warming || e.spare != nil {
+	if e.closed || e.warming != nil || e.spare != nil {
 		return
 	}
-	e.warming = true
+	done := make(chan struct{})
+	e.warming = done
 	e.warmers.Go(func() {
 		c, err := e.add(e.ctx)
 		e.mu.Lock()
-		e.warming = false
+		e.warming = nil
 		surplus := err == nil && e.spare != nil
 		if err == nil && !surplus {
 			e.spare = c
 		}
 		closed := e.closed
 		e.mu.Unlock()
+		close(done)
 		switch {
 		case surplus:
 			e.discard(c)

@@ -15,6 +15,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerArg {
 		os.Exit(duckdb.WorkerMain(os.Stdin, os.Stdout))
 	}
+	if len(os.Args) > 2 && os.Args[1] == parentArg {
+		os.Exit(parentMain(os.Args[2]))
+	}
 	os.Exit(m.Run())
 }
 

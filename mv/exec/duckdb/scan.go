@@ -29,7 +29,6 @@ type relation struct {
 type scanner struct {
 	in       *instance
 	branches []*branch
-	views    int
 	extra    int64 // bytes of delete files
 }
 
@@ -125,12 +124,11 @@ func (s *scanner) view(ctx context.Context, r *relation) error {
 		wants[i] = fmt.Sprintf("CAST(NULL AS %s) AS %s", f.typ.duck(), quoteIdent(f.name))
 	}
 	empty := "SELECT " + strings.Join(wants, ", ") + " WHERE false"
-	wanted := internalSchema + ".want_" + strconv.Itoa(s.views)
-	s.views++
-	if err := s.in.exec(ctx, "CREATE VIEW "+wanted+" AS "+empty); err != nil {
+	wanted, err := s.in.bind(ctx, empty)
+	if err != nil {
 		return runError("table "+r.name, err)
 	}
-	parts := []string{"SELECT * FROM " + wanted}
+	parts := []string{empty}
 	for _, b := range branches {
 		if err := s.branchView(ctx, b); err != nil {
 			return err
@@ -186,25 +184,17 @@ func readParquet(paths []string, alias, prefix string, columns int) string {
 
 // sameTypes compares the types that DuckDB reads in b with the table's. They differ only
 // if a prediction in [leafType] is wrong; a union of both would convert silently.
-func (s *scanner) sameTypes(ctx context.Context, wanted string, b *branch) error {
-	const q = `SELECT w.column_name, w.data_type, coalesce(g.data_type, 'nothing')
-		FROM duckdb_columns() w LEFT JOIN duckdb_columns() g
-		ON g.schema_name = w.schema_name AND g.table_name = $2 AND g.column_index = w.column_index AND g.column_name = w.column_name
-		WHERE w.schema_name = $1 AND w.table_name = $3 AND w.data_type IS DISTINCT FROM g.data_type LIMIT 1`
-	name := strings.TrimPrefix(b.view(), internalSchema+".")
-	rows, err := s.in.conn.QueryContext(ctx, q, internalSchema, name, strings.TrimPrefix(wanted, internalSchema+"."))
+func (s *scanner) sameTypes(ctx context.Context, wanted []resultColumn, b *branch) error {
+	got, err := s.in.bind(ctx, "SELECT * FROM "+b.view())
 	if err != nil {
 		return runError("table "+b.rel.name, err)
 	}
-	defer rows.Close()
-	if rows.Next() {
-		var col, want, got string
-		if err := rows.Scan(&col, &want, &got); err != nil {
-			return runError("table "+b.rel.name, err)
+	for i, w := range wanted {
+		if want, have := sqlType(w.info, w.typ), sqlType(got[i].info, got[i].typ); want != have {
+			return unprocessable("table %s, file %s: column %q is read as %s, not as %s", b.rel.name, b.files[0].Path, w.name, have, want)
 		}
-		return unprocessable("table %s, file %s: column %q is read as %s, not as %s", b.rel.name, b.files[0].Path, col, got, want)
 	}
-	return rows.Err()
+	return nil
 }
 
 // split groups the files of r into branches.
