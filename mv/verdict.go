@@ -298,8 +298,11 @@ func between(t *metadata.Table, from, to int64) (ids []int64, onlyReplace, conne
 			ids = append(ids, id)
 		}
 		if snap.ParentID == nil {
+			if from != NoSnapshot {
+				return nil, false, false
+			}
 			slices.Reverse(ids)
-			return ids, false, from == NoSnapshot
+			return ids, false, true
 		}
 		id = *snap.ParentID
 	}

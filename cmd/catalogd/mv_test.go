@@ -258,8 +258,9 @@ func TestMV_followsEveryKindOfChange(t *testing.T) {
 				return err
 			})
 			eventually(t, time.Minute, "the renamed column is noticed", func() error {
-				if f := w.freshness("ev.daily"); f.UpToDate || f.Failures == 0 {
-					return fmt.Errorf("%s (%s), %d failures", f.Status, f.Reason, f.Failures)
+				f := w.freshness("ev.daily")
+				if f.UpToDate || f.LastError == nil || !strings.Contains(*f.LastError, `"v"`) {
+					return fmt.Errorf("%s (%s), last error %v", f.Status, f.Reason, f.LastError)
 				}
 				return nil
 			})

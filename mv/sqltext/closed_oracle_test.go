@@ -48,7 +48,7 @@ func randomValue(r *rand.Rand, typ string) string {
 	if r.IntN(5) == 0 {
 		return "NULL"
 	}
-	day := fmt.Sprintf("2024-%02d-%02d", 1+r.IntN(2), 28+r.IntN(2))
+	day := []string{"2024-01-28", "2024-01-31", "2024-02-01", "2024-02-29", "2024-03-01"}[r.IntN(5)] // months change within weeks
 	clock := fmt.Sprintf(" %02d:%02d:00", []int{0, 1, 23}[r.IntN(3)], []int{0, 3, 7, 59}[r.IntN(4)])
 	switch typ {
 	case "timestamp":
@@ -128,6 +128,8 @@ var written = []string{
 	"SELECT d, s, count(*) FROM t GROUP BY GROUPING SETS ((d, s), (d))",
 	"SELECT tz::DATE AS b, count(DISTINCT k) FROM t GROUP BY 1 HAVING count(*) > 1",
 	"SELECT date_trunc('week', d) AS w, min(ts) FROM t WHERE q > 0 OR s IS NULL GROUP BY w",
+	"SELECT date_trunc('month', date_trunc('week', d)) AS m, count(*) FROM t GROUP BY 1",
+	"SELECT date_trunc('week', ts) AS w, date_trunc('month', w) AS m, count(*) FROM t GROUP BY w",
 	"SELECT max(date_trunc('day', ts)) AS b, s, count(*) FROM t GROUP BY s",
 	"SELECT year(ts) AS y, count(*) FROM t GROUP BY 1",
 	"SELECT date_trunc('month', h) AS m, sum(n) FROM (SELECT date_trunc('hour', ts) AS h, count(*) AS n FROM t GROUP BY 1) x GROUP BY 1",

@@ -38,6 +38,7 @@ var closedCases = []closedCase{
 	{name: "T19 coarser key", text: "SELECT year(date_trunc('day', ts)) AS y, count(*) FROM t GROUP BY 1", code: sqltext.CodeNoBucket},
 	{name: "T19 extract", text: "SELECT extract(month FROM date_trunc('day', ts)) AS m, count(*) FROM t GROUP BY 1", code: sqltext.CodeNoBucket},
 	{name: "T19 trunc of trunc", text: "SELECT date_trunc('month', date_trunc('day', ts)) AS m, count(*) FROM t GROUP BY 1", bucket: "month", column: "ts"},
+	{name: "T19 month of a week", text: "SELECT date_trunc('month', date_trunc('week', ts)) AS m, count(*) FROM t GROUP BY 1", code: sqltext.CodeNoBucket},
 	{name: "T20 HAVING", text: "SELECT date_trunc('day', ts) AS b, count(*) FROM t GROUP BY 1 HAVING count(*) > 1", bucket: "day", column: "ts"},
 	{name: "T21 LIMIT", text: "SELECT date_trunc('day', ts) AS b, count(*) FROM t GROUP BY 1 ORDER BY 2 LIMIT 3", code: sqltext.CodeLimit},
 	{name: "T21 OFFSET", text: "SELECT d FROM t OFFSET 3", code: sqltext.CodeLimit},

@@ -2,6 +2,6 @@
 
 package duckdb
 
-// cpuSeconds is 0 where the process cannot ask for its own usage while it runs; the
-// parent then takes the whole child's time.
+// cpuSeconds is 0 where a process cannot ask for its own usage: results then report no
+// CPU time.
 func cpuSeconds() float64 { return 0 }

@@ -180,15 +180,15 @@ func icebergMap(d *driverduckdb.MapDetails, ids *int) (string, bool, error) {
 
 func icebergStruct(d *driverduckdb.StructDetails, ids *int) (string, bool, error) {
 	var parts []string
-	any := false
+	narrowed := false
 	for _, e := range d.Entries {
 		id := nextID(ids)
 		text, coerced, err := icebergOf(e.Info(), e.Info().InternalType(), ids)
 		if err != nil {
 			return "", false, fmt.Errorf("field %q: %w", e.Name(), err)
 		}
-		any = any || coerced
+		narrowed = narrowed || coerced
 		parts = append(parts, fmt.Sprintf(`{"id":%d,"name":%s,"required":false,"type":%s}`, id, jsonString(e.Name()), typeJSON(text)))
 	}
-	return `{"type":"struct","fields":[` + strings.Join(parts, ",") + `]}`, any, nil
+	return `{"type":"struct","fields":[` + strings.Join(parts, ",") + `]}`, narrowed, nil
 }

@@ -153,7 +153,7 @@ func (g *guardWalk) object(n map[string]any, scope map[string]bool) error {
 		}
 		in := scope
 		if key == "right" && n["type"] == "RECURSIVE_CTE_NODE" {
-			in = with(scope, text(n["cte_name"]))
+			in = with(scope, str(n["cte_name"]))
 		}
 		if err := g.walk(n[key], in); err != nil {
 			return err
@@ -169,7 +169,7 @@ func (g *guardWalk) ctes(n map[string]any, scope map[string]bool) (map[string]bo
 	entries, _ := cteMap["map"].([]any)
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
-		name := text(entry["key"])
+		name := str(entry["key"])
 		if err := g.walk(entry["value"], scope); err != nil {
 			return nil, err
 		}
@@ -179,11 +179,11 @@ func (g *guardWalk) ctes(n map[string]any, scope map[string]bool) (map[string]bo
 }
 
 func (g *guardWalk) check(n map[string]any, scope map[string]bool) error {
-	typ := text(n["type"])
+	typ := str(n["type"])
 	_, isExpr := n["class"]
 	_, isType := n["id"]
 	if fn, ok := n["function_name"]; ok {
-		if err := g.function(n, text(fn)); err != nil {
+		if err := g.function(n, str(fn)); err != nil {
 			return err
 		}
 	}
@@ -196,8 +196,8 @@ func (g *guardWalk) check(n map[string]any, scope map[string]bool) error {
 		return g.table(n, scope)
 	case typ == "TABLE_FUNCTION":
 		fn, _ := n["function"].(map[string]any)
-		if name := strings.ToLower(text(fn["function_name"])); !tableFunctions[name] {
-			return mv.ErrInput("%stable function %s is not accepted: a query may read its source tables only", g.at(n), text(fn["function_name"]))
+		if name := strings.ToLower(str(fn["function_name"])); !tableFunctions[name] {
+			return mv.ErrInput("%stable function %s is not accepted: a query may read its source tables only", g.at(n), str(fn["function_name"]))
 		}
 	case !plainNodes[typ]:
 		if _, plain := n["is_null"]; plain {
@@ -209,9 +209,9 @@ func (g *guardWalk) check(n map[string]any, scope map[string]bool) error {
 }
 
 func (g *guardWalk) table(n map[string]any, scope map[string]bool) error {
-	name := text(n["table_name"])
-	if text(n["schema_name"]) != "" || text(n["catalog_name"]) != "" {
-		return mv.ErrInput("%stable %s.%s is not a source of this query", g.at(n), text(n["schema_name"]), name)
+	name := str(n["table_name"])
+	if str(n["schema_name"]) != "" || str(n["catalog_name"]) != "" {
+		return mv.ErrInput("%stable %s.%s is not a source of this query", g.at(n), str(n["schema_name"]), name)
 	}
 	if n["at_clause"] != nil {
 		return mv.ErrInput("%stime travel (AT) is not accepted: the catalog pins the sources", g.at(n))
@@ -239,7 +239,7 @@ func (g *guardWalk) at(n map[string]any) string {
 	return position(g.text, num.String())
 }
 
-func text(v any) string {
+func str(v any) string {
 	s, _ := v.(string)
 	return s
 }

@@ -143,7 +143,10 @@ func TestEngine_OneRunPerChild(t *testing.T) {
 			if _, err := e.Run(t.Context(), longTask(t, "SELECT 1::BIGINT AS n"), nil); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the process to end or be ready", func() bool { got := children(t, spill); return len(got) == 1 && (runs > 1 || got[0] != pids[len(pids)-1]) })
+			eventually(t, "the process to end or be ready", func() bool {
+				got := children(t, spill)
+				return len(got) == 1 && (runs > 1 || got[0] != pids[len(pids)-1])
+			})
 		}
 		if same := pids[0] == pids[1]; same != (runs > 1) {
 			t.Errorf("RunsPerChild %d: processes %v", runs, pids)

@@ -94,7 +94,6 @@ func (s *scanner) openSource(f mv.InputFile, mapping []mappedField) (*source, er
 	return src, nil
 }
 
-
 // openFooter reads a footer and classifies what can go wrong.
 func openFooter(location, local string) (*footer, error) {
 	foot, err := readFooter(local)

@@ -21,7 +21,7 @@ func store(from resultColumn, to outColumn, x string) (string, error) {
 	}
 	want := to.typ.duck()
 	if !coerced && sameStored(have, to.typ) {
-		return "CAST(" + x + " AS " + want + ")", nil
+		return finite(to, "CAST("+x+" AS "+want+")"), nil
 	}
 	if !storable(have, to.typ) {
 		return "", unprocessable("column %q: the query gives %s, the storage table holds %s: write a CAST in the query", to.Name, text, to.Type)
@@ -31,6 +31,16 @@ func store(from resultColumn, to outColumn, x string) (string, error) {
 		quoteString(" does not fit "+to.Type+" exactly")
 	return fmt.Sprintf("CASE WHEN TRY_CAST(TRY_CAST(%[1]s AS %[2]s) AS %[3]s) IS NOT DISTINCT FROM %[1]s THEN TRY_CAST(%[1]s AS %[2]s) ELSE CAST(error(%[4]s) AS %[2]s) END",
 		x, want, sqlType(from.info, from.typ), message), nil
+}
+
+// finite refuses DuckDB's infinite dates and timestamps: Iceberg has none, and other
+// readers would see a date in a far year.
+func finite(to outColumn, x string) string {
+	if !naive(to.typ.kind) && to.typ.kind != kTimestamptz {
+		return x
+	}
+	message := quoteString(fmt.Sprintf("column %q: value ", to.Name)) + " || CAST(" + x + " AS VARCHAR) || " + quoteString(" is not a "+to.Type)
+	return "CASE WHEN isinf(" + x + ") THEN CAST(error(" + message + ") AS " + to.typ.duck() + ") ELSE " + x + " END"
 }
 
 // sameStored reports whether every value of type a is one of type b.

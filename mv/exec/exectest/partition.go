@@ -45,7 +45,7 @@ func partitionTransforms(t *testing.T, e mv.Engine) {
 	cases := map[string][]string{
 		"identity": {"i", "l", "d", "day", "tod", "ts", "tz", "ns", "s", "u", "b"},
 		"year":     {"day", "ts", "tz", "ns"}, "month": {"day", "ts", "tz", "ns"}, "day": {"day", "ts", "tz", "ns"}, "hour": {"ts", "tz", "ns"},
-		"bucket[5]": {"i", "l", "d", "day", "tod", "ts", "tz", "ns", "s", "u", "b"},
+		"bucket[5]":   {"i", "l", "d", "day", "tod", "ts", "tz", "ns", "s", "u", "b"},
 		"truncate[3]": {"i", "l", "d", "s", "b"}, "truncate[10]": {"i", "l", "d"}, "void": {"i"},
 	}
 	for transform, columns := range cases {

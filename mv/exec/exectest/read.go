@@ -94,7 +94,9 @@ func readPromotions(t *testing.T, e mv.Engine) {
 		nf(1, "i", p.Int32), nf(2, "f", p.Float32), nf(3, "d", iceberg.DecimalTypeOf(5, 2)))})
 	s.append(`[{"i":2147483647,"f":0.1,"d":"999.99"},{"i":-1,"f":-3.4e38,"d":"-0.01"},{}]`)
 	s.evolve(func(u *table.UpdateSchema) *table.UpdateSchema {
-		to := func(typ iceberg.Type) table.ColumnUpdate { return table.ColumnUpdate{FieldType: iceberg.Optional[iceberg.Type]{Val: typ, Valid: true}} }
+		to := func(typ iceberg.Type) table.ColumnUpdate {
+			return table.ColumnUpdate{FieldType: iceberg.Optional[iceberg.Type]{Val: typ, Valid: true}}
+		}
 		return u.UpdateColumn([]string{"i"}, to(p.Int64)).UpdateColumn([]string{"f"}, to(p.Float64)).UpdateColumn([]string{"d"}, to(iceberg.DecimalTypeOf(20, 2)))
 	})
 	s.append(`[{"i":9223372036854775807,"f":0.1,"d":"123456789012345678.99"}]`)

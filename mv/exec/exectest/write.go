@@ -28,6 +28,7 @@ var writeTests = []testCase{
 	{name: "BytesRead", run: writeBytesRead},
 	{name: "CommentsAndSemicolon", run: writeComments},
 	{name: "Enums", run: writeEnums},
+	{name: "InfiniteTimes", run: writeInfinity},
 }
 
 // one is an input with one row, for queries that do not look at it.
@@ -226,4 +227,11 @@ func writeComments(t *testing.T, e mv.Engine) {
 
 func writeEnums(t *testing.T, e mv.Engine) {
 	same(t, []string{`s="b" `}, runRows(t, e, task(t, "SELECT 'b'::ENUM('a', 'b') FROM src", []mv.Column{col("s", "string", 1)}, one(t))))
+}
+
+func writeInfinity(t *testing.T, e mv.Engine) {
+	in := one(t)
+	for typ, expr := range map[string]string{"date": "DATE 'infinity'", "timestamp": "TIMESTAMP '-infinity'", "timestamptz": "TIMESTAMPTZ 'infinity'"} {
+		refused(t, e, task(t, "SELECT "+expr+" FROM src", []mv.Column{col("c", typ, 1)}, in), catalog.KindUnprocessable, `column "c"`)
+	}
 }
