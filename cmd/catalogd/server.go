@@ -172,12 +172,15 @@ func (s *server) serve(ctx context.Context) error {
 	defer s.close()
 	failed := make(chan error, 1)
 	go func() { failed <- s.http.Serve(s.listener) }()
-	started := s.startJobs(ctx)
+	working, stopWork := context.WithCancel(ctx)
+	defer stopWork()
+	started := s.startJobs(working)
 	var err error
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
+	stopWork()
 	// The signal has ended ctx; finishing what runs needs time of its own.
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 	defer cancel()
