@@ -115,8 +115,8 @@ func (a *analyser) read(ctx context.Context, t text, f frame) (*sqltext.Query, [
 	if err != nil {
 		return nil, nil, ErrInput("SQL of dialect %s: %s", t.Dialect, err.Error())
 	}
-	if !q.TablesComplete() {
-		return nil, nil, ErrInput("the query has a part that catalogd cannot read (%s), so its sources are unknown", q.Opaque()[0].Reason)
+	if unread := q.Unread(); len(unread) > 0 {
+		return nil, nil, ErrInput("%s: the query has a part that catalogd cannot read (%s), so its sources are unknown", q.Position(unread[0].Start), unread[0].Reason)
 	}
 	var reps []sqltext.Replacement
 	columns := map[int][]sqltext.Column{}
@@ -161,7 +161,7 @@ func (a *analyser) reference(ctx context.Context, t text, q *sqltext.Query, ref 
 	if ref.File {
 		return none, ErrInput("%s: %s is a file, a view reads tables of the catalog only", q.Position(ref.Start), ref)
 	}
-	row, err := a.resolve(ctx, t, q, ref)
+	row, err := a.resolve(ctx, t, q, ref, f)
 	if err != nil {
 		return none, err
 	}
@@ -329,14 +329,16 @@ func (a *analyser) relation(ctx context.Context, row catalog.Pointer) (*relation
 }
 
 // resolve finds the object behind a name, with or without the client's catalog in front.
-func (a *analyser) resolve(ctx context.Context, t text, q *sqltext.Query, ref sqltext.TableRef) (catalog.Pointer, error) {
+func (a *analyser) resolve(ctx context.Context, t text, q *sqltext.Query, ref sqltext.TableRef, f frame) (catalog.Pointer, error) {
 	if ref.TimeTravel {
 		return catalog.Pointer{}, ErrInput("%s: %s picks a version of the table; a materialized view follows the current one", q.Position(ref.Start), ref)
 	}
 	candidates := candidateNames(ref.Parts, t)
 	for _, id := range candidates {
 		key := KeyOf(a.warehouse, id)
-		a.probed[key] = true
+		if !f.probing { // what a materialized view below reads is its own business
+			a.probed[key] = true
+		}
 		row, ok, err := a.object(ctx, key)
 		if err != nil || ok {
 			return row, err

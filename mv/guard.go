@@ -125,6 +125,7 @@ type definer struct {
 
 	def   Definition
 	found *analysis
+	keeps bool // the stored rows answer the new version
 }
 
 func (d *definer) define(ctx context.Context) error {
@@ -135,6 +136,9 @@ func (d *definer) define(ctx context.Context) error {
 		d.register()
 		return nil
 	}
+	if known, err := d.sameQuery(ctx); err != nil || known {
+		return err
+	}
 	if err := d.query(ctx); err != nil {
 		return err
 	}
@@ -143,6 +147,29 @@ func (d *definer) define(ctx context.Context) error {
 	}
 	d.register()
 	return nil
+}
+
+// sameQuery takes over the registered definition if the commit changes none of what a
+// query means: properties of a view can be set even while one of its sources is missing.
+func (d *definer) sameQuery(ctx context.Context) (bool, error) {
+	if d.p.Base == nil || d.p.Base.CurrentVersionID() != d.version.ID {
+		return false, nil
+	}
+	s, err := d.guard.registry.State(ctx, d.p.UUID)
+	if catalog.KindOf(err) == catalog.KindNoSuchView {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	v := s.Views[s.Root]
+	old := v.Definition
+	if old.VersionID != d.version.ID || old.TimeZone != d.def.TimeZone || !old.Storage.Equal(d.def.Storage) {
+		return false, nil
+	}
+	old.MaxStaleness, old.Mode = d.def.MaxStaleness, d.def.Mode
+	d.p.Attachment = &Registration{Definition: old, Names: v.Names, KeepsData: true}
+	return true, nil
 }
 
 // describe fills in what the view document says.
@@ -275,7 +302,7 @@ func (d *definer) columns(described []EngineColumn) error {
 
 // register hands the definition to the transaction.
 func (d *definer) register() {
-	reg := &Registration{Definition: d.def}
+	reg := &Registration{Definition: d.def, KeepsData: d.keeps}
 	if d.found != nil {
 		reg.Names = d.found.Names
 	}

@@ -212,6 +212,7 @@ func (d *definer) bless(ctx context.Context, row catalog.Pointer, doc []byte, t 
 	if err := next.Apply(staged.Updates, metadata.ApplyContext{Now: d.guard.now(), PreviousLocation: row.MetadataLocation}); err != nil {
 		return fmt.Errorf("keep storage: %w", err)
 	}
+	d.keeps = true
 	d.p.Extra = append(d.p.Extra, catalog.Proposed{Op: catalog.OpSwap, Row: row, From: row.MetadataLocation, Table: next})
 	return nil
 }

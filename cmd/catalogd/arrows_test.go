@@ -44,6 +44,10 @@ var arrows = map[string][]string{
 	"jobs":        {"mv", "catalog"},
 	"migrations":  {},
 	"conformance": {},
+
+	"cmd/catalogd/client": {"api/mvrest"},
+	"cmd/catalogd/lake":   {},
+	"cmd/catalogd/demo":   {"api/mvrest", "cmd/catalogd/client", "cmd/catalogd/lake"},
 }
 
 // isProgram tells the packages that wire everything together: they may import all but

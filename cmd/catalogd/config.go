@@ -154,13 +154,19 @@ func (c *Config) pool(ctx context.Context) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// configured runs fn with the settings of cmd's flags and environment, checked.
+// configured fills c from cmd's environment, where its flags did not, and checks it all.
 func configured(cmd *cobra.Command, c *Config) error {
-	if err := fromEnv(cmd.Flags(), os.LookupEnv); err != nil {
-		return err
-	}
-	if err := c.Validate(); err != nil {
+	if err := errors.Join(fromEnv(cmd.Flags(), os.LookupEnv), c.Validate()); err != nil {
 		return fmt.Errorf("the configuration has problems:\n%w", err)
+	}
+	return nil
+}
+
+// noArgs is cobra.NoArgs for commands that take secrets: what was typed by mistake is not
+// repeated, since it may be a database URL.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes flags only, but %d arguments were given", cmd.CommandPath(), len(args))
 	}
 	return nil
 }

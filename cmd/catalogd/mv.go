@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/catalogd/catalogd/api/mvrest"
+	"github.com/catalogd/catalogd/cmd/catalogd/client"
 )
 
 // mvFlags are what all subcommands of mv share.
@@ -24,7 +25,7 @@ type mvFlags struct {
 	json      bool
 }
 
-func (f *mvFlags) client() *client { return newClient(f.uri, f.warehouse) }
+func (f *mvFlags) client() *client.Client { return client.New(f.uri, f.warehouse) }
 
 func mvCommand() *cobra.Command {
 	f := &mvFlags{uri: "http://127.0.0.1:8181"}
@@ -65,11 +66,11 @@ func createMV(f *mvFlags) *cobra.Command {
   catalogd mv create demo.daily --sql @daily.sql --max-staleness 5m`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := parseViewName(args[0])
+			v, err := client.ParseViewName(args[0])
 			if err != nil {
 				return err
 			}
-			body.Namespace, body.Name, body.Dialect, body.OrReplace = v.namespace, v.name, &dialect, &replace
+			body.Namespace, body.Name, body.Dialect, body.OrReplace = v.Namespace, v.Name, &dialect, &replace
 			if body.SQL, err = sqlArgument(body.SQL); err != nil {
 				return err
 			}
@@ -84,7 +85,7 @@ func createMV(f *mvFlags) *cobra.Command {
 			optional(&storage.Location, location)
 			body.Properties, storage.Properties = propertyMap(props), propertyMap(tblProps)
 			body.Storage = &storage
-			out, err := f.client().create(cmd.Context(), body)
+			out, err := f.client().Create(cmd.Context(), body)
 			if err != nil {
 				return err
 			}
@@ -158,7 +159,7 @@ func listMV(f *mvFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the materialized views and how fresh they are", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			views, err := f.client().list(cmd.Context())
+			views, err := f.client().List(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -177,11 +178,11 @@ func showMV(f *mvFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAMESPACE.VIEW", Short: "Show a materialized view: query, sources, freshness, last refresh", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := parseViewName(args[0])
+			v, err := client.ParseViewName(args[0])
 			if err != nil {
 				return err
 			}
-			out, err := f.client().freshness(cmd.Context(), v)
+			out, err := f.client().Freshness(cmd.Context(), v)
 			if err != nil {
 				return err
 			}
@@ -220,17 +221,17 @@ func statusMV(f *mvFlags) *cobra.Command {
 func (f *mvFlags) status(ctx context.Context, w io.Writer, args []string) error {
 	c := f.client()
 	if len(args) == 0 {
-		views, err := c.list(ctx)
+		views, err := c.List(ctx)
 		if err != nil {
 			return err
 		}
 		return f.print(w, mvrest.MaterializedViewList{MaterializedViews: views}, func(w io.Writer) { printViews(w, views) })
 	}
-	v, err := parseViewName(args[0])
+	v, err := client.ParseViewName(args[0])
 	if err != nil {
 		return err
 	}
-	out, err := c.freshness(ctx, v)
+	out, err := c.Freshness(ctx, v)
 	if err != nil {
 		return err
 	}
@@ -264,10 +265,10 @@ and with a non-zero exit code if it failed.`,
 }
 
 // chosen is the views named, or all, or those that are not up to date.
-func (f *mvFlags) chosen(ctx context.Context, args []string, stale bool) ([]viewName, error) {
-	var names []viewName
+func (f *mvFlags) chosen(ctx context.Context, args []string, stale bool) ([]client.ViewName, error) {
+	var names []client.ViewName
 	for _, a := range args {
-		v, err := parseViewName(a)
+		v, err := client.ParseViewName(a)
 		if err != nil {
 			return nil, err
 		}
@@ -276,13 +277,13 @@ func (f *mvFlags) chosen(ctx context.Context, args []string, stale bool) ([]view
 	if len(args) > 0 {
 		return names, nil
 	}
-	views, err := f.client().list(ctx)
+	views, err := f.client().List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, v := range views {
 		if !stale || !v.Recursive.UpToDate {
-			names = append(names, viewName{namespace: v.View.Namespace, name: v.View.Name})
+			names = append(names, client.ViewName{Namespace: v.View.Namespace, Name: v.View.Name})
 		}
 	}
 	return names, nil
@@ -296,16 +297,16 @@ type refreshed struct {
 	Error  string                `json:"error,omitempty"`
 }
 
-func (f *mvFlags) refresh(cmd *cobra.Command, names []viewName, wait, full bool) error {
+func (f *mvFlags) refresh(cmd *cobra.Command, names []client.ViewName, wait, full bool) error {
 	failed := false
 	out := []refreshed{}
 	for _, v := range names {
 		r := refreshed{View: v.String()}
 		if !wait {
-			ticket, err := f.client().request(cmd.Context(), v, full)
+			ticket, err := f.client().Request(cmd.Context(), v, full)
 			r.Ticket, r.Error = &ticket, errorText(err)
 		} else {
-			run, err := f.client().refresh(cmd.Context(), v, full)
+			run, err := f.client().Refresh(cmd.Context(), v, full)
 			r.Run, r.Error = &run, errorText(err)
 			if err == nil && run.Status != "succeeded" {
 				r.Error = run.Reason
@@ -343,11 +344,11 @@ func dropMV(f *mvFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "drop NAMESPACE.VIEW", Short: "Drop a materialized view and its storage table", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := parseViewName(args[0])
+			v, err := client.ParseViewName(args[0])
 			if err != nil {
 				return err
 			}
-			if err := f.client().act(cmd.Context(), http.MethodDelete, v, "?keepStorage="+strconv.FormatBool(keep)); err != nil {
+			if err := f.client().Act(cmd.Context(), http.MethodDelete, v, "?keepStorage="+strconv.FormatBool(keep)); err != nil {
 				return err
 			}
 			return f.print(cmd.OutOrStdout(), map[string]string{"dropped": v.String()}, func(w io.Writer) { fmt.Fprintf(w, "dropped %s\n", v) })
@@ -365,11 +366,11 @@ func suspendMV(f *mvFlags, suspend bool) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " NAMESPACE.VIEW", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := parseViewName(args[0])
+			v, err := client.ParseViewName(args[0])
 			if err != nil {
 				return err
 			}
-			if err := f.client().act(cmd.Context(), http.MethodPost, v, "/"+verb); err != nil {
+			if err := f.client().Act(cmd.Context(), http.MethodPost, v, "/"+verb); err != nil {
 				return err
 			}
 			done := strings.TrimSuffix(verb, "e") + "ed"

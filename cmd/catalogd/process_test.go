@@ -56,9 +56,24 @@ func command(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 // start runs `catalogd args…` until the test ends and returns once it is ready.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	p := launch(t, env, args...)
+	p.ready()
+	return p
+}
+
+// launch is start, but returns as soon as the process listens.
+func launch(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
 	// The process must outlive t.Context, which ends before cleanups: they stop it.
-	p := &process{t: t, cmd: command(context.WithoutCancel(t.Context()), t, args...), exited: make(chan struct{})}
-	p.cmd.Env = append(p.cmd.Env, env...)
+	cmd := command(context.WithoutCancel(t.Context()), t, args...)
+	cmd.Env = append(cmd.Env, env...)
+	return listen(t, cmd)
+}
+
+// listen starts a command that is a catalogd, and stops it when the test ends.
+func listen(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, exited: make(chan struct{})}
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -83,22 +98,23 @@ func start(t *testing.T, env []string, args ...string) *process {
 	select {
 	case p.uri = <-listening:
 	case <-p.exited:
-		t.Fatalf("catalogd %s ended: %v\n%s", args[0], p.err, p.log())
+		t.Fatalf("%s ended: %v\n%s", cmd, p.err, p.log())
 	case <-time.After(2 * time.Minute):
-		t.Fatalf("catalogd %s does not listen\n%s", args[0], p.log())
+		t.Fatalf("%s does not listen\n%s", cmd, p.log())
 	}
-	eventually(t, time.Minute, "catalogd is ready", func() error {
-		res, err := http.Get(p.uri + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			return fmt.Errorf("/readyz: %s", res.Status)
-		}
-		return nil
-	})
 	return p
+}
+
+// ready waits until the process says that it is ready.
+func (p *process) ready() {
+	p.t.Helper()
+	eventually(p.t, time.Minute, "catalogd is ready", func() error {
+		status, answer, err := p.try(http.MethodGet, "/readyz", nil)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("/readyz: %d %s", status, answer)
+		}
+		return err
+	})
 }
 
 // Write collects what the process prints.

@@ -18,7 +18,7 @@ func serveCommand() *cobra.Command {
 		Long: `Serve the catalog on a Postgres database of yours. Any number of replicas can share one
 database; they need nothing else from each other. Every flag has an environment variable:
 --database-url is CATALOGD_DATABASE_URL, --warehouse is CATALOGD_WAREHOUSE.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := configured(cmd, &cfg); err != nil {
 				return err
@@ -48,7 +48,7 @@ func migrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring a database to the schema of this version",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fromEnv(cmd.Flags(), os.LookupEnv); err != nil {
 				return err

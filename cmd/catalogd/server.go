@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,6 +34,11 @@ import (
 // shutdownGrace is how long requests and refreshes may take to end after a signal.
 const shutdownGrace = 20 * time.Second
 
+// runsPerChild is how many refreshes an engine process makes before a fresh one takes its
+// place; each has a DuckDB instance of its own. Starting a process costs a third of a
+// second of CPU, more than most incremental refreshes.
+const runsPerChild = 50
+
 // server is one process of catalogd, wired and listening.
 type server struct {
 	cfg      Config
@@ -44,6 +50,10 @@ type server struct {
 	http     *http.Server
 	listener net.Listener
 	instance string
+
+	store     *catalogpg.Store
+	warehouse catalog.Warehouse
+	prepared  atomic.Bool // the database knows the warehouse
 }
 
 // newServer connects the parts. What it has opened is closed again if it fails.
@@ -67,14 +77,14 @@ func newServer(ctx context.Context, cfg Config, log *slog.Logger, instance strin
 			return nil, fmt.Errorf("migrate the database: %w", err)
 		}
 	}
-	warehouse := catalog.Warehouse{Name: cfg.WarehouseName, Location: locationOf(cfg.Warehouse)}
+	s.warehouse = catalog.Warehouse{Name: cfg.WarehouseName, Location: locationOf(cfg.Warehouse)}
 	if s.files, err = storage.New(storage.Config{
-		Roots:        append([]string{warehouse.Location}, cfg.AllowLocations...),
+		Roots:        append([]string{s.warehouse.Location}, cfg.AllowLocations...),
 		AllowAnyFile: cfg.AnyLocation,
 	}); err != nil {
 		return nil, err
 	}
-	if err = s.wire(ctx, warehouse); err != nil {
+	if err = s.wire(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -89,7 +99,7 @@ func locationOf(warehouse string) string {
 }
 
 // wire builds the catalog, the materialized views, the jobs and the HTTP server.
-func (s *server) wire(ctx context.Context, warehouse catalog.Warehouse) error {
+func (s *server) wire(ctx context.Context) error {
 	var err error
 	if s.engine, err = newEngine(s.cfg, s.log); err != nil {
 		return err
@@ -99,9 +109,9 @@ func (s *server) wire(ctx context.Context, warehouse catalog.Warehouse) error {
 		return err
 	}
 	registry := mvpg.New(s.pool)
-	store := catalogpg.New(s.pool, jobs.NewHook(registry, queue))
+	s.store = catalogpg.New(s.pool, jobs.NewHook(registry, queue))
 	service := catalog.NewService(catalog.Config{
-		Store: store, Files: s.files, CacheBytes: s.cfg.CacheBytes, NoStat: s.cfg.NoStat, Log: s.log,
+		Store: s.store, Files: s.files, CacheBytes: s.cfg.CacheBytes, NoStat: s.cfg.NoStat, Log: s.log,
 	})
 	reader := changes.New(s.files.FS())
 	publisher := publish.New(s.files.FS(), s.files)
@@ -130,7 +140,20 @@ func (s *server) wire(ctx context.Context, warehouse catalog.Warehouse) error {
 	if migrations.Check(ctx, s.pool) != nil {
 		return nil // /readyz says what is wrong; nothing else may touch the database
 	}
-	return store.EnsureWarehouse(ctx, warehouse)
+	return s.prepare(ctx)
+}
+
+// prepare makes the warehouse known to a database that has the right schema. That may be
+// long after the start: somebody else can migrate the database, or bring it back.
+func (s *server) prepare(ctx context.Context) error {
+	if s.prepared.Load() {
+		return nil
+	}
+	if err := s.store.EnsureWarehouse(ctx, s.warehouse); err != nil {
+		return err
+	}
+	s.prepared.Store(true)
+	return nil
 }
 
 func newEngine(cfg Config, log *slog.Logger) (*duckdb.Engine, error) {
@@ -138,7 +161,9 @@ func newEngine(cfg Config, log *slog.Logger) (*duckdb.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the running program: %w", err)
 	}
-	return duckdb.New(duckdb.Config{Command: []string{self, workerName}, Limits: cfg.limits(), SpillDir: cfg.EngineSpillDir, Log: log})
+	return duckdb.New(duckdb.Config{
+		Command: []string{self, workerName}, RunsPerChild: runsPerChild, Limits: cfg.limits(), SpillDir: cfg.EngineSpillDir, Log: log,
+	})
 }
 
 // problems is what keeps this process from serving.
@@ -150,6 +175,9 @@ func (s *server) problems(ctx context.Context) []api.Problem {
 	}
 	if err := migrations.Check(ctx, s.pool); err != nil {
 		return []api.Problem{{Component: "schema", Message: err.Error()}}
+	}
+	if err := s.prepare(ctx); err != nil {
+		return []api.Problem{{Component: "warehouse", Message: err.Error()}}
 	}
 	return nil
 }
@@ -207,7 +235,10 @@ func (s *server) startJobs(ctx context.Context) <-chan bool {
 		defer func() { done <- started }()
 		for !started {
 			if migrations.Check(ctx, s.pool) == nil {
-				err := s.jobs.Start(ctx)
+				err := s.prepare(ctx)
+				if err == nil {
+					err = s.jobs.Start(ctx)
+				}
 				if started = err == nil; !started {
 					s.log.WarnContext(ctx, "refreshes cannot start yet", slog.Any("error", err))
 				}

@@ -56,17 +56,26 @@ func (q *Query) Tables() []TableRef {
 // opaque part that may name a table, and no table function that reads more than its
 // arguments. If it is false, the query must not be materialized: its sources are not known.
 func (q *Query) TablesComplete() bool {
-	complete := true
+	return len(q.Unread()) == 0
+}
+
+// Unread returns what makes [Query.TablesComplete] false, each part with its reason.
+func (q *Query) Unread() []OpaquePart {
+	var parts []OpaquePart
 	w := walker{
-		expr: func(e *expr) { complete = complete && (e.kind != exOpaque || !e.tables) },
+		expr: func(e *expr) {
+			if e.kind == exOpaque && e.tables {
+				parts = append(parts, OpaquePart{e.start, e.end, e.reason})
+			}
+		},
 		table: func(t tableNode) {
 			if f, ok := t.(*functionTable); ok && !rowFunctions[f.call.callName()] {
-				complete = false
+				parts = append(parts, OpaquePart{f.call.start, f.call.end, "table function " + f.call.callName() + " reads more than its arguments"})
 			}
 		},
 	}
 	w.walkQuery(q.root)
-	return complete
+	return parts
 }
 
 // OpaquePart is a part of the text that the package cannot read.

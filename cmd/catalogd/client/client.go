@@ -1,4 +1,6 @@
-package main
+// Package client speaks to a running catalogd over HTTP: what the command line and the
+// demo know about materialized views, they ask for through it.
+package client
 
 import (
 	"bytes"
@@ -11,20 +13,26 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/catalogd/catalogd/api/mvrest"
 )
 
-// client speaks to a running catalogd.
-type client struct {
+// Client speaks to a running catalogd.
+type Client struct {
 	uri       string
 	warehouse string // empty: the server's default one
 	http      *http.Client
+
+	mu       sync.Mutex
+	resolved string // the warehouse in paths, once the server has said it
 }
 
-func newClient(uri, warehouse string) *client {
-	return &client{uri: strings.TrimRight(uri, "/"), warehouse: warehouse, http: &http.Client{Timeout: 11 * time.Minute}}
+// New returns a client of the catalogd at uri; an empty warehouse is the server's default
+// one.
+func New(uri, warehouse string) *Client {
+	return &Client{uri: strings.TrimRight(uri, "/"), warehouse: warehouse, http: &http.Client{Timeout: 11 * time.Minute}}
 }
 
 // refusal is an error document from the server.
@@ -37,7 +45,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.message }
 
 // call sends a request and decodes the answer into out, unless it is nil.
-func (c *client) call(ctx context.Context, method, path string, in, out any) (status int, err error) {
+func (c *Client) call(ctx context.Context, method, path string, in, out any) (status int, err error) {
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)
@@ -83,7 +91,12 @@ func refused(res *http.Response, raw []byte) error {
 }
 
 // prefix is the warehouse in paths; the server's default one is asked for once.
-func (c *client) prefix(ctx context.Context) (string, error) {
+func (c *Client) prefix(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.resolved != "" {
+		return c.resolved, nil
+	}
 	var config struct {
 		Overrides map[string]string `json:"overrides"`
 	}
@@ -94,44 +107,47 @@ func (c *client) prefix(ctx context.Context) (string, error) {
 	if _, err := c.call(ctx, http.MethodGet, path, nil, &config); err != nil {
 		return "", err
 	}
-	c.warehouse = config.Overrides["prefix"]
-	return url.PathEscape(c.warehouse), nil
+	c.resolved = url.PathEscape(config.Overrides["prefix"])
+	return c.resolved, nil
 }
 
-// viewName is a dotted name on the command line: the last part is the view.
-type viewName struct {
-	namespace []string
-	name      string
+// ViewName is a dotted name on the command line: the last part is the view.
+type ViewName struct {
+	Namespace []string
+	Name      string
 }
 
-func parseViewName(s string) (viewName, error) {
+// ParseViewName reads a dotted name with at least one namespace level.
+func ParseViewName(s string) (ViewName, error) {
 	parts := strings.Split(s, ".")
 	if len(parts) < 2 {
-		return viewName{}, fmt.Errorf("%q has no namespace: write namespace.view", s)
+		return ViewName{}, fmt.Errorf("%q has no namespace: write namespace.view", s)
 	}
 	for _, p := range parts {
 		if p == "" {
-			return viewName{}, fmt.Errorf("%q has an empty part", s)
+			return ViewName{}, fmt.Errorf("%q has an empty part", s)
 		}
 	}
-	return viewName{namespace: parts[:len(parts)-1], name: parts[len(parts)-1]}, nil
+	return ViewName{Namespace: parts[:len(parts)-1], Name: parts[len(parts)-1]}, nil
 }
 
-func (v viewName) String() string {
-	return strings.Join(append(append([]string{}, v.namespace...), v.name), ".")
+// String is the dotted name.
+func (v ViewName) String() string {
+	return strings.Join(append(append([]string{}, v.Namespace...), v.Name), ".")
 }
 
 // view is the path of a view, or with "/name" behind it of one of its operations.
-func (c *client) view(ctx context.Context, v viewName, operation string) (string, error) {
+func (c *Client) view(ctx context.Context, v ViewName, operation string) (string, error) {
 	prefix, err := c.prefix(ctx)
 	if err != nil {
 		return "", err
 	}
-	return "/catalogd/v1/" + prefix + "/namespaces/" + url.PathEscape(strings.Join(v.namespace, "\x1f")) +
-		"/views/" + url.PathEscape(v.name) + operation, nil
+	return "/catalogd/v1/" + prefix + "/namespaces/" + url.PathEscape(strings.Join(v.Namespace, "\x1f")) +
+		"/views/" + url.PathEscape(v.Name) + operation, nil
 }
 
-func (c *client) list(ctx context.Context) ([]mvrest.MaterializedView, error) {
+// List returns all materialized views with their freshness.
+func (c *Client) List(ctx context.Context) ([]mvrest.MaterializedView, error) {
 	prefix, err := c.prefix(ctx)
 	if err != nil {
 		return nil, err
@@ -141,7 +157,8 @@ func (c *client) list(ctx context.Context) ([]mvrest.MaterializedView, error) {
 	return out.MaterializedViews, err
 }
 
-func (c *client) create(ctx context.Context, body mvrest.NewMaterializedView) (mvrest.MaterializedView, error) {
+// Create makes a materialized view.
+func (c *Client) Create(ctx context.Context, body mvrest.NewMaterializedView) (mvrest.MaterializedView, error) {
 	var out mvrest.MaterializedView
 	prefix, err := c.prefix(ctx)
 	if err != nil {
@@ -151,7 +168,8 @@ func (c *client) create(ctx context.Context, body mvrest.NewMaterializedView) (m
 	return out, err
 }
 
-func (c *client) freshness(ctx context.Context, v viewName) (mvrest.MaterializedView, error) {
+// Freshness returns one materialized view and how fresh it is.
+func (c *Client) Freshness(ctx context.Context, v ViewName) (mvrest.MaterializedView, error) {
 	var out mvrest.MaterializedView
 	path, err := c.view(ctx, v, "/freshness")
 	if err != nil {
@@ -161,8 +179,19 @@ func (c *client) freshness(ctx context.Context, v viewName) (mvrest.Materialized
 	return out, err
 }
 
-// request asks for a run that starts after the call.
-func (c *client) request(ctx context.Context, v viewName, full bool) (mvrest.RefreshTicket, error) {
+// Refreshes returns the newest runs of a view, newest first.
+func (c *Client) Refreshes(ctx context.Context, v ViewName, limit int) ([]mvrest.RefreshRun, error) {
+	var out mvrest.RefreshRunList
+	path, err := c.view(ctx, v, "/refreshes?limit="+strconv.Itoa(limit))
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.call(ctx, http.MethodGet, path, nil, &out)
+	return out.Refreshes, err
+}
+
+// Request asks for a run that starts after the call.
+func (c *Client) Request(ctx context.Context, v ViewName, full bool) (mvrest.RefreshTicket, error) {
 	var out mvrest.RefreshTicket
 	path, err := c.view(ctx, v, "/refresh")
 	if err != nil {
@@ -172,8 +201,8 @@ func (c *client) request(ctx context.Context, v viewName, full bool) (mvrest.Ref
 	return out, err
 }
 
-// refresh is request, and waits for the end of the run.
-func (c *client) refresh(ctx context.Context, v viewName, full bool) (mvrest.RefreshRun, error) {
+// Refresh is Request, and waits for the end of the run.
+func (c *Client) Refresh(ctx context.Context, v ViewName, full bool) (mvrest.RefreshRun, error) {
 	var run mvrest.RefreshRun
 	path, err := c.view(ctx, v, "/refresh?wait=true&timeout=600s")
 	if err != nil {
@@ -195,7 +224,7 @@ func (c *client) refresh(ctx context.Context, v viewName, full bool) (mvrest.Ref
 }
 
 // await polls for the run that answers a ticket.
-func (c *client) await(ctx context.Context, v viewName, t mvrest.RefreshTicket) (mvrest.RefreshRun, error) {
+func (c *Client) await(ctx context.Context, v ViewName, t mvrest.RefreshTicket) (mvrest.RefreshRun, error) {
 	var run mvrest.RefreshRun
 	path, err := c.view(ctx, v, "/refreshes/"+strconv.FormatInt(t.Generation, 10))
 	if err != nil {
@@ -217,8 +246,8 @@ func (c *client) await(ctx context.Context, v viewName, t mvrest.RefreshTicket) 
 	}
 }
 
-// act calls an operation that has no answer.
-func (c *client) act(ctx context.Context, method string, v viewName, operation string) error {
+// Act calls an operation that has no answer.
+func (c *Client) Act(ctx context.Context, method string, v ViewName, operation string) error {
 	path, err := c.view(ctx, v, operation)
 	if err != nil {
 		return err
