@@ -39,6 +39,10 @@ const shutdownGrace = 20 * time.Second
 // second of CPU, more than most incremental refreshes.
 const runsPerChild = 50
 
+// manifestEntries bounds the decoded manifests that planning keeps in memory, about 2 KB
+// each.
+const manifestEntries = 30_000
+
 // server is one process of catalogd, wired and listening.
 type server struct {
 	cfg      Config
@@ -109,11 +113,11 @@ func (s *server) wire(ctx context.Context) error {
 		return err
 	}
 	registry := mvpg.New(s.pool)
-	s.store = catalogpg.New(s.pool, jobs.NewHook(registry, queue))
+	s.store = catalogpg.New(s.pool, jobs.NewHook(registry, queue, jobs.WithDropRetention(s.cfg.DropRetention)))
 	service := catalog.NewService(catalog.Config{
 		Store: s.store, Files: s.files, CacheBytes: s.cfg.CacheBytes, NoStat: s.cfg.NoStat, Log: s.log,
 	})
-	reader := changes.New(s.files.FS())
+	reader := changes.New(s.files.FS(), changes.WithCache(manifestEntries))
 	publisher := publish.New(s.files.FS(), s.files)
 	service.SetGuard(mv.NewGuard(mv.GuardConfig{
 		Registry: registry, Catalog: service, Engine: s.engine, Publisher: publisher, Log: s.log,
@@ -122,8 +126,11 @@ func (s *server) wire(ctx context.Context) error {
 		Registry: registry, Catalog: service, Sources: reader, Publisher: publisher,
 		Engine: s.engine, Limits: s.cfg.limits(), Log: s.log,
 	})
+	cleaner := mv.NewCleaner(mv.CleanerConfig{
+		Registry: registry, Documents: service, Sweeper: publish.NewSweeper(s.files.FS(), s.files), Log: s.log,
+	})
 	if s.jobs, err = jobs.New(jobs.Config{
-		Pool: s.pool, Log: s.log, Ledger: registry, Runner: refresher, Slots: s.cfg.RefreshSlots, Instance: s.instance,
+		Pool: s.pool, Log: s.log, Ledger: registry, Runner: refresher, Cleaner: cleaner, Slots: s.cfg.RefreshSlots, Instance: s.instance,
 	}); err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ type Change struct {
 // Reader reads table metadata through an iceberg-go IO.
 type Reader struct {
 	fs       iceio.IO
+	cache    *cache
 	distrust bool
 }
 
@@ -97,7 +98,7 @@ func (r *Reader) Changes(ctx context.Context, doc []byte, from, to int64, column
 	if _, err := d.snapshot(to); err != nil {
 		return Change{}, err
 	}
-	w := &walk{session: newSession(r.fs, d), distrust: r.distrust, columns: d.columns(columns)}
+	w := &walk{session: r.session(d), distrust: r.distrust, columns: d.columns(columns)}
 	switch {
 	case from == to:
 		return w.change(nil), nil
@@ -135,7 +136,7 @@ func (r *Reader) OnlyCompaction(ctx context.Context, doc []byte, from, to int64)
 			return false, nil
 		}
 	}
-	w := &walk{session: newSession(r.fs, d), distrust: r.distrust}
+	w := &walk{session: r.session(d), distrust: r.distrust}
 	for _, snap := range path {
 		if err := w.snapshot(ctx, snap); err != nil || w.touched {
 			return false, err

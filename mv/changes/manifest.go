@@ -17,6 +17,7 @@ import (
 // session reads manifests for one call: each at most once, and counted.
 type session struct {
 	fs      iceio.IO
+	cache   *cache // across calls; may be nil
 	doc     *document
 	lists   map[int64][]iceberg.ManifestFile
 	entries map[string][]*entry
@@ -33,8 +34,10 @@ type entry struct {
 	seq  int64  // data sequence number, -1 if unknown
 }
 
-func newSession(fs iceio.IO, doc *document) *session {
-	return &session{fs: fs, doc: doc, lists: make(map[int64][]iceberg.ManifestFile), entries: make(map[string][]*entry)}
+func (r *Reader) session(doc *document) *session {
+	return &session{
+		fs: r.fs, cache: r.cache, doc: doc, lists: make(map[int64][]iceberg.ManifestFile), entries: make(map[string][]*entry),
+	}
 }
 
 // list reads the manifest list of a snapshot; nil has none.
@@ -82,25 +85,34 @@ func (s *session) manifest(ctx context.Context, m iceberg.ManifestFile) ([]*entr
 	if found, ok := s.entries[m.FilePath()]; ok {
 		return found, nil
 	}
-	data, err := s.load(ctx, m.FilePath())
-	if err != nil {
-		return nil, err
+	raw, ok := s.cache.get(m.FilePath())
+	if !ok {
+		data, err := s.load(ctx, m.FilePath())
+		if err != nil {
+			return nil, err
+		}
+		if raw, err = readManifest(m, data); err != nil {
+			return nil, err
+		}
+		s.cache.put(m.FilePath(), raw)
+		s.read++
 	}
-	found, err := s.decode(m, data)
+	found, err := s.wrap(m, raw)
 	if err != nil {
 		return nil, err
 	}
 	s.entries[m.FilePath()] = found
-	s.read++
 	return found, nil
 }
 
-func (s *session) decode(m iceberg.ManifestFile, data []byte) (found []*entry, err error) {
+func readManifest(m iceberg.ManifestFile, data []byte) (raw []iceberg.ManifestEntry, err error) {
 	defer corrupt(m.FilePath(), &err)
-	raw, err := iceberg.ReadManifest(m, bytes.NewReader(data), false)
-	if err != nil {
-		return nil, err
-	}
+	return iceberg.ReadManifest(m, bytes.NewReader(data), false)
+}
+
+// wrap adds what matching needs to the entries of a manifest.
+func (s *session) wrap(m iceberg.ManifestFile, raw []iceberg.ManifestEntry) (found []*entry, err error) {
+	defer corrupt(m.FilePath(), &err)
 	found = make([]*entry, 0, len(raw))
 	for _, r := range raw {
 		file := r.DataFile()

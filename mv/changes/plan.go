@@ -67,7 +67,7 @@ func (r *Reader) PlanAs(ctx context.Context, doc []byte, snapshotID int64, req P
 	if err != nil {
 		return Plan{}, err
 	}
-	s := newSession(r.fs, d)
+	s := r.session(d)
 	list, err := s.list(ctx, snap)
 	if err != nil {
 		return Plan{}, err

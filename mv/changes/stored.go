@@ -35,7 +35,7 @@ func (r *Reader) Stored(ctx context.Context, doc []byte, want *mv.Restriction) (
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(r.fs, d)
+	s := r.session(d)
 	list, err := s.list(ctx, snap)
 	if err != nil {
 		return nil, err
