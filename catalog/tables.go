@@ -53,7 +53,7 @@ func (s *Service) CreateTable(ctx context.Context, warehouse string, ns Namespac
 	if err := CheckIdent(id); err != nil {
 		return Loaded{}, err
 	}
-	w, err := s.free(ctx, warehouse, id)
+	w, err := s.free(ctx, warehouse, id, TypeTable)
 	if err != nil {
 		return Loaded{}, err
 	}
@@ -84,8 +84,9 @@ func (s *Service) CreateTable(ctx context.Context, warehouse string, ns Namespac
 }
 
 // free makes sure that a name can be created: the namespace exists and nothing has the
-// name. The transaction checks again; this answer is early and cheap.
-func (s *Service) free(ctx context.Context, warehouse string, id TableIdent) (Warehouse, error) {
+// name. The transaction checks again; this answer is early and cheap. Java clients tell by
+// the words whether the taker is of the kind that was to be created.
+func (s *Service) free(ctx context.Context, warehouse string, id TableIdent, as ObjectType) (Warehouse, error) {
 	w, err := s.store.Warehouse(ctx, warehouse)
 	if err != nil {
 		return Warehouse{}, err
@@ -98,6 +99,9 @@ func (s *Service) free(ctx context.Context, warehouse string, id TableIdent) (Wa
 		}
 		if err != nil {
 			return Warehouse{}, err
+		}
+		if typ != as {
+			return Warehouse{}, Errorf(KindAlreadyExists, "%s with same name already exists: %s", typ.word(), id)
 		}
 		return Warehouse{}, Taken(typ, id)
 	}
@@ -226,7 +230,7 @@ func (s *Service) createByCommit(ctx context.Context, warehouse string, id Table
 	if err := CheckIdent(id); err != nil {
 		return Loaded{}, err
 	}
-	w, err := s.free(ctx, warehouse, id)
+	w, err := s.free(ctx, warehouse, id, TypeTable)
 	if err != nil {
 		return Loaded{}, err
 	}

@@ -32,7 +32,7 @@ func (s *Service) CreateView(ctx context.Context, warehouse string, ns Namespace
 	if err := CheckIdent(id); err != nil {
 		return Loaded{}, err
 	}
-	w, err := s.free(ctx, warehouse, id)
+	w, err := s.free(ctx, warehouse, id, TypeView)
 	if err != nil {
 		return Loaded{}, err
 	}

@@ -92,7 +92,8 @@ func (t *Table) scan() error {
 	c := cursor{b: t.src}
 	more, err := c.open('{', '}')
 	if err != nil {
-		return invalid("Cannot parse metadata from a non-object: %s", quoted(t.src))
+		// Not quoted: register reads files that need not be metadata, nor the client's to see.
+		return invalid("Cannot parse metadata from a non-object")
 	}
 	for more {
 		key, err := c.key()

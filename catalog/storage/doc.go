@@ -8,6 +8,6 @@
 // writes the decoded name instead, so a file that is missing under its literal name is
 // also looked for under the decoded one.
 //
-// Local writes never replace a file and are durable when they return: the bytes are
-// synced under a temporary name, linked to the final one, and the folder is synced.
+// Local writes never replace a file and are durable when they return: file and folder are
+// synced. A file is visible while it is written, but under a name that nothing refers to.
 package storage

@@ -24,82 +24,48 @@ func writeLocal(name string, data []byte) error {
 	return w.Close()
 }
 
-// localWriter collects a file under a temporary name; Close publishes it.
+// localWriter writes a new file under its final name. Nobody looks for it before Close:
+// names are never used twice, and become known only when a pointer names them. A
+// temporary name would cost a link and an unlink for each commit and protect nobody.
 type localWriter struct {
 	file   *os.File
-	name   string
 	once   sync.Once
 	result error
 }
 
-// createLocal makes the folder if need be. The temporary file lies beside the final one,
-// so that both are on the same file system.
+// createLocal makes the folder if need be. It fails with fs.ErrExist if the name is taken.
 func createLocal(name string) (*localWriter, error) {
-	folder := filepath.Dir(name)
-	file, err := os.CreateTemp(folder, ".tmp-*")
+	create := func() (*os.File, error) { return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) }
+	file, err := create()
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeFolders(folder); err != nil {
+		if err := makeFolders(filepath.Dir(name)); err != nil {
 			return nil, err
 		}
-		file, err = os.CreateTemp(folder, ".tmp-*")
+		file, err = create()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &localWriter{file: file, name: name}, nil
+	return &localWriter{file: file}, nil
 }
 
 func (w *localWriter) Write(p []byte) (int, error)             { return w.file.Write(p) }
 func (w *localWriter) ReadFrom(r io.Reader) (n int64, e error) { return w.file.ReadFrom(r) }
 
-// Close makes the file durable and visible; it fails with fs.ErrExist if the name is
-// taken. Closing again gives the same answer.
+// Close makes the file durable. Closing again gives the same answer.
 func (w *localWriter) Close() error {
-	w.once.Do(func() { w.result = w.publish() })
+	w.once.Do(func() {
+		w.result = errors.Join(w.file.Sync(), w.file.Close())
+		if w.result == nil {
+			w.result = syncFolder(filepath.Dir(w.file.Name()))
+		}
+	})
 	return w.result
 }
 
 func (w *localWriter) abort() error {
 	w.once.Do(func() { w.result = errors.Join(w.file.Close(), os.Remove(w.file.Name())) })
 	return w.result
-}
-
-func (w *localWriter) publish() error {
-	temp := w.file.Name()
-	err := errors.Join(w.file.Chmod(0o644), w.file.Sync(), w.file.Close())
-	if err == nil {
-		// A hard link never replaces a file, unlike a rename.
-		err = os.Link(temp, w.name)
-		if isNoLinks(err) {
-			err = copyExclusive(temp, w.name)
-		}
-	}
-	if err = errors.Join(err, os.Remove(temp)); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(w.name))
-}
-
-// isNoLinks tells a file system without hard links from a failure.
-func isNoLinks(err error) bool {
-	return errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EMLINK) || errors.Is(err, syscall.ENOSYS)
-}
-
-func copyExclusive(from, to string) error {
-	src, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(dst, src)
-	if err = errors.Join(err, dst.Sync(), dst.Close()); err != nil {
-		return errors.Join(err, os.Remove(to))
-	}
-	return nil
 }
 
 // makeFolders is os.MkdirAll that also syncs the folders which gained an entry: a synced
