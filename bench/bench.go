@@ -95,7 +95,7 @@ func (b *bench) makeDir(parent string) error {
 		return err
 	}
 	// Where root runs this, the database's account must be able to pass through.
-	return os.Chmod(dir, 0o711) //nolint:gosec // what is inside is private
+	return os.Chmod(dir, 0o711)
 }
 
 // startPostgres runs a cluster unless one is given, and makes a database for each server.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,7 +26,6 @@ const faultVariable = "BENCH_TEST_FAULT"
 // as a floor, and catalogd.
 func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var err error
 	switch command := append(os.Args, "")[1]; command {
 	case floorCommand:
@@ -34,8 +34,10 @@ func TestMain(m *testing.M) {
 	case "serve":
 		err = serveFake(ctx, os.Getenv(faultVariable))
 	default:
+		stop() // the tests want the usual meaning of signals
 		os.Exit(m.Run())
 	}
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -49,10 +51,10 @@ func serveFake(ctx context.Context, fault string) error {
 	}
 	fmt.Fprintf(os.Stdout, "listening on http://%s\n", listener.Addr())
 	f := &fakeCatalog{fault: fault, tables: map[string]*fakeTable{}}
-	server := &http.Server{Handler: f.routes()} //nolint:gosec // for tests
+	server := &http.Server{Handler: f.routes()}
 	go func() {
 		<-ctx.Done()
-		server.Close()
+		_ = server.Close() // the process ends
 	}()
 	_ = server.Serve(listener)
 	return nil
@@ -89,7 +91,9 @@ func (f *fakeCatalog) routes() http.Handler {
 }
 
 func (f *fakeCatalog) create(w http.ResponseWriter, r *http.Request) {
-	var in struct{ Name string }
+	var in struct {
+		Name string `json:"name"`
+	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -117,9 +121,9 @@ func (f *fakeCatalog) load(w http.ResponseWriter, r *http.Request) {
 func (f *fakeCatalog) commit(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Updates []struct {
-			Snapshot json.RawMessage
-			ID       int64 `json:"snapshot-id"`
-		}
+			Snapshot json.RawMessage `json:"snapshot"`
+			ID       int64           `json:"snapshot-id"`
+		} `json:"updates"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -131,7 +135,7 @@ func (f *fakeCatalog) commit(w http.ResponseWriter, r *http.Request) {
 	after := *t
 	after.version++
 	after.sequence++
-	after.snapshots = append(after.snapshots[:len(after.snapshots):len(after.snapshots)], in.Updates[0].Snapshot)
+	after.snapshots = append(slices.Clip(after.snapshots), in.Updates[0].Snapshot)
 	after.current = in.Updates[1].ID
 	f.answer(w, r, &after, false)
 	if f.fault != "lost commit" || after.version != 20 {

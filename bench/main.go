@@ -149,7 +149,7 @@ func parseOptions(args []string) (options, error) {
 		o.env = append(o.env, v)
 		return nil
 	})
-	flags.BoolVar(&o.quick, "quick", false, "a look in under a minute: fewer, shorter rounds and smaller tables")
+	flags.BoolVar(&o.quick, "quick", false, "a quick look: fewer, shorter rounds and smaller tables")
 	flags.DurationVar(&o.limit, "limit", 25*time.Minute, "the longest that all of it may take")
 	if err := flags.Parse(args); err != nil {
 		return o, err

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -174,8 +175,8 @@ func (s *stopper) stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
-	for i := len(s.steps) - 1; i >= 0; i-- {
-		err = errors.Join(err, s.steps[i]())
+	for _, step := range slices.Backward(s.steps) {
+		err = errors.Join(err, step())
 	}
 	s.steps = nil
 	return err

@@ -12,10 +12,9 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go/catalog/rest"
+	_ "github.com/apache/iceberg-go/io" // file:// locations
 	"github.com/apache/iceberg-go/table"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	_ "github.com/apache/iceberg-go/io" // file:// locations
 
 	"github.com/catalogd/catalogd/bench/client"
 	"github.com/catalogd/catalogd/bench/flights"
@@ -146,7 +145,7 @@ func (r *refreshBench) prepare(ctx context.Context, days flights.Days) error {
 		return err
 	}
 	id := f.Definition.StorageTable
-	r.storage = append(slices.Clone(table.Identifier(id.Namespace)), id.Name)
+	r.storage = append(slices.Clone(id.Namespace), id.Name)
 	return r.verify(ctx, f)
 }
 
@@ -305,15 +304,19 @@ func (r *report) addRefresh(x refreshResult) {
 		buckets += fmt.Sprintf(" of %d", x.BucketsTotal)
 	}
 	line := fmt.Sprintf(refreshFormat, x.What, fmt.Sprintf("%.0f", x.TotalMS), fmt.Sprintf("%.0f", x.RunMS), x.Strategy, buckets,
-		fmt.Sprint(x.Rows), fmt.Sprint(x.BytesRead), fmt.Sprint(x.BytesWritten), fmt.Sprintf("%.0f", x.EngineCPU), server,
+		strconv.FormatInt(x.Rows, 10), strconv.FormatInt(x.BytesRead, 10), strconv.FormatInt(x.BytesWritten, 10), fmt.Sprintf("%.0f", x.EngineCPU), server,
 		strings.Join(append(phases, x.Reason), ", "))
 	r.printf("%s\n", strings.TrimRight(line, " ,\n"))
 }
 
 // incrementalToFull says how much less work a day is.
 func (r *report) incrementalToFull(incremental, full []refreshResult) {
-	share := func(of func(refreshResult) float64) ratio {
-		return ratio(medianOf(incremental, of) / medianOf(full, of))
+	share := func(of func(refreshResult) float64) string {
+		part := ratio(medianOf(incremental, of) / medianOf(full, of))
+		if !part.known() {
+			return "-"
+		}
+		return fmt.Sprintf("%.1f %%", 100*float64(part))
 	}
 	r.note("one day to everything, medians: run time %s, bytes read %s, bytes written %s, engine CPU %s, server CPU %s",
 		share(func(x refreshResult) float64 { return x.RunMS }),

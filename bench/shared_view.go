@@ -74,19 +74,23 @@ func (b *bench) sharedContest(ctx context.Context, c sharedCase) error {
 			Rounds: b.scale.rounds,
 			Limits: measure.Limits{Clients: sharedTables, PerClient: b.scale.mvCommits, Time: b.scale.commitTime},
 		},
-		measure.Contender{Name: "sharing one MV", Op: subject.op, CPU: b.server.cpu(), Database: b.database,
+		measure.Contender{
+			Name: "sharing one MV", Op: subject.op, CPU: b.server.cpu(), Database: b.database,
 			Begin: func(context.Context, int) (func(context.Context) error, error) {
 				subject.use(with)
 				return func(ctx context.Context) error {
 					// Refreshes that this round caused must not slow the other side.
 					return errors.Join(b.quiet(ctx, view), subject.verify(ctx))
 				}, nil
-			}},
-		measure.Contender{Name: "without MV", Op: against.op, CPU: b.server.cpu(), Database: b.database,
+			},
+		},
+		measure.Contender{
+			Name: "without MV", Op: against.op, CPU: b.server.cpu(), Database: b.database,
 			Begin: func(context.Context, int) (func(context.Context) error, error) {
 				against.use(without)
 				return against.verify, nil
-			}},
+			},
+		},
 	)
 	if err != nil {
 		return err
@@ -117,7 +121,7 @@ func (b *bench) sharedOutcome(ctx context.Context, c sharedCase, view string) er
 	case !c.suspended && !c.readable && f.Failures == 0:
 		complain("no refresh failed although the snapshots cannot be read: status %s, up to date %v", f.Status, f.UpToDate)
 	}
-	b.rep.note("%s: afterwards the view is %s (%s), suspended %v, failures %d %s", c.what, f.Status, f.Reason, f.Suspended, f.Failures, f.LastError)
+	b.rep.note("%s: afterwards the view is %s (%s), suspended %v, failures %d", c.what, f.Status, f.Reason, f.Suspended, f.Failures)
 	return nil
 }
 

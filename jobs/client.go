@@ -22,6 +22,8 @@ type Config struct {
 	Log    *slog.Logger
 	Ledger Ledger
 	Runner Runner
+	// Cleaner removes files that storage tables need no more; nil leaves them all.
+	Cleaner Cleaner
 	// Slots is how many refreshes run at a time in this process; 2 if zero.
 	Slots int
 	// Workers is how many jobs may wait for their time or for a slot; 50 if zero.
@@ -38,6 +40,8 @@ type Config struct {
 	RescueEvery time.Duration // 10 s
 	SweepEvery  time.Duration // 5 s
 	PollEvery   time.Duration // 200 ms: how soon a job is seen that nothing announced
+	// MaintainEvery is how soon a maintenance job is seen; 10 s if zero.
+	MaintainEvery time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -52,6 +56,7 @@ func (c Config) withDefaults() Config {
 	def(&c.RescueEvery, 10*time.Second)
 	def(&c.SweepEvery, 5*time.Second)
 	def(&c.PollEvery, 200*time.Millisecond)
+	def(&c.MaintainEvery, 10*time.Second)
 	if c.Slots == 0 {
 		c.Slots = 2
 	}
@@ -105,17 +110,22 @@ func New(cfg Config) (*Client, error) {
 		slots: semaphore.NewWeighted(int64(cfg.Slots)), stallAfter: cfg.StallAfter, flights: flying, nudge: c.nudge,
 	})
 	river.AddWorker(workers, &PruneWorker{pool: cfg.Pool})
+	periodic := []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(pruneEvery),
+		func() (river.JobArgs, *river.InsertOpts) { return PruneArgs{}, nil }, &river.PeriodicJobOpts{RunOnStart: true})}
+	if cfg.Cleaner != nil {
+		periodic = append(periodic, addCleanup(workers, cfg))
+	}
 	var err error
 	c.river, err = river.NewClient(riverpgxv5.New(cfg.Pool), &river.Config{
 		ID:      c.process,
 		Logger:  quiet(cfg.Log),
 		Workers: workers,
 		Queues: map[string]river.QueueConfig{
-			refreshQueue:     {MaxWorkers: cfg.Workers, FetchPollInterval: cfg.PollEvery, FetchCooldown: min(cfg.PollEvery, 50*time.Millisecond)},
-			maintenanceQueue: {MaxWorkers: 1, FetchPollInterval: 10 * time.Second},
+			refreshQueue: {MaxWorkers: cfg.Workers, FetchPollInterval: cfg.PollEvery, FetchCooldown: min(cfg.PollEvery, 50*time.Millisecond)},
+			// A cleanup may take minutes, which must not keep the others waiting.
+			maintenanceQueue: {MaxWorkers: 2, FetchPollInterval: cfg.MaintainEvery},
 		},
-		PeriodicJobs: []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(pruneEvery),
-			func() (river.JobArgs, *river.InsertOpts) { return PruneArgs{}, nil }, &river.PeriodicJobOpts{RunOnStart: true})},
+		PeriodicJobs: periodic,
 		// The history of refreshes is ours; a finished job is of no use.
 		CompletedJobRetentionPeriod: 10 * time.Minute,
 		DiscardedJobRetentionPeriod: time.Hour,

@@ -115,7 +115,11 @@ func (s *Service) Refresh(ctx context.Context, warehouse string, id catalog.Tabl
 	if err != nil {
 		return Ticket{}, err
 	}
-	if v := state.Views[state.Root]; v.Definition.Mode == External {
+	d := state.Views[state.Root].Definition
+	if d.StorageUUID == "" {
+		return Ticket{}, catalog.Errorf(catalog.KindConflict, "%s cannot be refreshed here: its storage table %s is in another catalog", id, d.Storage)
+	}
+	if d.Mode == External {
 		return Ticket{}, catalog.Errorf(catalog.KindConflict, "%s is refreshed by an external engine (catalogd.refresh=external), catalogd only judges its freshness", id)
 	}
 	generation, err := s.requests.Request(ctx, state.Root, req.Full)

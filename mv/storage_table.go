@@ -54,7 +54,7 @@ func (d *definer) createStorage() error {
 	maps.Copy(props, d.opts.Properties)
 	location := d.opts.Location
 	if location == "" {
-		location = strings.TrimRight(d.p.View.Location(), "/") + "/storage-" + uuid.NewString()
+		location = strings.TrimRight(d.p.View.Location(), "/") + "/" + storageFolder + uuid.NewString()
 	}
 	t, err := metadata.NewTable(metadata.NewTableRequest{
 		UUID: uuid.NewString(), Location: location, Schema: schema, PartitionSpec: spec, WriteOrder: order,

@@ -98,7 +98,7 @@ func (w *Writer) Prepare() (Append, error) {
 	if w.head != 0 {
 		base = w.head
 	}
-	id := rand.Int64N(1<<62) + 1
+	id := rand.Int64N(1<<62) + 1 //nolint:gosec // a snapshot id is no secret
 	body, err := json.Marshal(map[string]any{
 		"identifier": map[string]any{"namespace": []string{w.namespace}, "name": w.table},
 		"requirements": []any{

@@ -68,8 +68,11 @@ func TestRead_refuses(t *testing.T) {
 func stored(t *testing.T, edit func(day, flights []int64, delay []int64)) arrow.Table {
 	t.Helper()
 	schema := arrow.NewSchema([]arrow.Field{
-		{Name: "day", Type: &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}}, {Name: "carrier", Type: arrow.BinaryTypes.String},
-		{Name: "flights", Type: arrow.PrimitiveTypes.Int64}, {Name: "departed", Type: arrow.PrimitiveTypes.Int64}, {Name: "delay", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "day", Type: &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}},
+		{Name: "carrier", Type: arrow.BinaryTypes.String},
+		{Name: "flights", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "departed", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "delay", Type: arrow.PrimitiveTypes.Int64},
 	}, nil)
 	day, count, delay := []int64{0, 86_400_000_000}, []int64{2, 1}, []int64{7, 5}
 	edit(day, count, delay)

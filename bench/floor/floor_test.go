@@ -49,7 +49,7 @@ func TestServer_load(t *testing.T) {
 	t.Cleanup(server.Close)
 	c := client.At(server.URL, "wh")
 	conn := client.Dial(c.Address())
-	t.Cleanup(func() { conn.Close() })
+	defer conn.Close()
 	get := func(query string, header map[string]string) client.Reply {
 		t.Helper()
 		reply, err := conn.Do(ctx, client.NewRequest(c.Address(), http.MethodGet, c.TablePath("n", "t")+query, nil, header))

@@ -11,39 +11,42 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/catalogd/catalogd/jobs"
 	"github.com/catalogd/catalogd/mv"
 )
 
 // Config is everything that a server can be told. Each field has a flag, and each flag an
 // environment variable: --database-url is CATALOGD_DATABASE_URL. A flag wins.
 type Config struct {
-	DatabaseURL       string   // Postgres connection string; a secret
-	Warehouse         string   // root location of the warehouse
-	WarehouseName     string   // its name, the REST prefix
-	Listen            string   // HOST:PORT; port 0 picks a free one
-	AllowLocations    []string // further roots that tables may be created below
-	AnyLocation       bool     // local files anywhere
-	CacheBytes        int64    // metadata documents kept in memory
-	EngineMemoryBytes int64    // of one refresh
-	EngineThreads     int      // of one refresh
-	EngineSpillDir    string   // scratch space of refreshes
-	RefreshSlots      int      // refreshes that run at a time in this process
-	DatabaseConns     int      // size of the connection pool
-	NoStat            bool     // do not check that a served metadata file exists
-	Migrate           bool     // migrate the database before serving
-	LogFormat         string   // text or json
-	LogLevel          string   // debug, info, warn, error
+	DatabaseURL       string        // Postgres connection string; a secret
+	Warehouse         string        // root location of the warehouse
+	WarehouseName     string        // its name, the REST prefix
+	Listen            string        // HOST:PORT; port 0 picks a free one
+	AllowLocations    []string      // further roots that tables may be created below
+	AnyLocation       bool          // local files anywhere
+	CacheBytes        int64         // metadata documents kept in memory
+	EngineMemoryBytes int64         // of one refresh
+	EngineThreads     int           // of one refresh
+	EngineSpillDir    string        // scratch space of refreshes
+	RefreshSlots      int           // refreshes that run at a time in this process
+	DatabaseConns     int           // size of the connection pool
+	DropRetention     time.Duration // how long the files of a dropped materialized view stay
+	NoStat            bool          // do not check that a served metadata file exists
+	Migrate           bool          // migrate the database before serving
+	LogFormat         string        // text or json
+	LogLevel          string        // debug, info, warn, error
 }
 
 func defaults() Config {
 	return Config{
 		WarehouseName: "main", Listen: "127.0.0.1:8181", CacheBytes: 256 << 20, EngineMemoryBytes: 1 << 30,
-		EngineThreads: 2, RefreshSlots: 2, DatabaseConns: 20,
+		EngineThreads: 2, RefreshSlots: 2, DatabaseConns: 20, DropRetention: jobs.DefaultDropRetention,
 		LogFormat: "text", LogLevel: "info", EngineSpillDir: filepath.Join(os.TempDir(), "catalogd-spill"),
 	}
 }
@@ -60,6 +63,7 @@ func (c *Config) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.EngineSpillDir, "engine-spill-dir", c.EngineSpillDir, "folder that refreshes spill to")
 	f.IntVar(&c.RefreshSlots, "refresh-slots", c.RefreshSlots, "refreshes that run at the same time in this process")
 	f.IntVar(&c.DatabaseConns, "database-connections", c.DatabaseConns, "size of the database connection pool")
+	f.DurationVar(&c.DropRetention, "drop-retention", c.DropRetention, "how long the stored rows of a dropped materialized view stay, for example 48h")
 	f.BoolVar(&c.NoStat, "no-stat", c.NoStat, "do not check that a metadata file exists when its table is loaded")
 	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "text or json")
 	f.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
@@ -114,6 +118,9 @@ func (c *Config) Validate() error {
 	}
 	if c.DatabaseConns < 4 {
 		problem("--database-connections %d must be at least 4", c.DatabaseConns)
+	}
+	if c.DropRetention < 0 {
+		problem("--drop-retention %s must not be negative", c.DropRetention)
 	}
 	if _, err := c.logger(io.Discard); err != nil {
 		p = append(p, err)

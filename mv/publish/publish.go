@@ -146,7 +146,6 @@ type stage struct {
 	meta       table.Metadata
 	head       *table.Snapshot // nil: the table has none
 	manifests  []iceberg.ManifestFile
-	locations  table.LocationProvider
 	attempt    uuid.UUID
 	snapshotID int64
 	sequence   int64
@@ -173,9 +172,6 @@ func (p *Publisher) begin(pub mv.Publication) (*stage, error) {
 	if got := headID(st.head); got != pub.Head {
 		return nil, catalog.Errorf(catalog.KindCommitFailed,
 			"storage table %s is at snapshot %d, not at %d that the refresh was planned from", meta.TableUUID(), got, pub.Head)
-	}
-	if st.locations, err = table.LoadLocationProvider(meta.Location(), meta.Properties()); err != nil {
-		return nil, catalog.Errorf(catalog.KindUnprocessable, "location of storage table %s is unusable", meta.TableUUID()).Because(err)
 	}
 	if st.snapshotID, err = newSnapshotID(meta); err != nil {
 		return nil, err

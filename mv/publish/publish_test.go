@@ -73,7 +73,7 @@ func (b *bench) output(rows ...tabletest.Row) []mv.OutputFile {
 	return out
 }
 
-func (b *bench) run() string { return "run-" + strconv.Itoa(b.runs) }
+func (b *bench) run() string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", b.runs) }
 
 // days is the restriction to whole days.
 func days(d ...int64) *mv.Restriction {

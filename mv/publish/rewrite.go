@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
 
 	"github.com/catalogd/catalogd/catalog"
 	"github.com/catalogd/catalogd/mv"
@@ -326,7 +328,7 @@ func (st *stage) writeManifest(ctx context.Context, g group, spec *iceberg.Parti
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	location := st.locations.NewMetadataLocation(fmt.Sprintf("%s-m%d.avro", st.attempt, st.wrote))
+	location := st.metadataLocation(fmt.Sprintf("%s-m%d.avro", st.attempt, st.wrote))
 	st.wrote++
 	if err := st.write(location, buf.Bytes()); err != nil {
 		return nil, err
@@ -343,8 +345,18 @@ func (st *stage) writeList(manifests []iceberg.ManifestFile) (string, error) {
 	if err := iceberg.WriteManifestList(2, &buf, st.snapshotID, parent, &st.sequence, 0, manifests); err != nil {
 		return "", err
 	}
-	location := st.locations.NewMetadataLocation(fmt.Sprintf("snap-%d-0-%s.avro", st.snapshotID, st.attempt))
+	location := st.metadataLocation(fmt.Sprintf("snap-%d-0-%s.avro", st.snapshotID, st.attempt))
 	return location, st.write(location, buf.Bytes())
+}
+
+// metadataLocation names a metadata file. iceberg-go's own provider would escape the
+// location of the table, which other clients then look for under the escaped name.
+func (st *stage) metadataLocation(name string) string {
+	folder := st.meta.Properties()[table.WriteMetadataPathKey]
+	if folder == "" {
+		folder = strings.TrimRight(st.meta.Location(), "/") + "/metadata"
+	}
+	return strings.TrimRight(folder, "/") + "/" + name
 }
 
 // write remembers the location first: half a file is garbage too.

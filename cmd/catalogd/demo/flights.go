@@ -64,12 +64,20 @@ func readFlights(ctx context.Context) ([]flight, error) {
 		return nil, fmt.Errorf("read the embedded flights: %w", err)
 	}
 	defer rows.Release()
-	flights := make([]flight, 0, rows.NumRows())
+	flights, err := tableFlights(rows)
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded flights: %w", err)
+	}
+	return flights, nil
+}
+
+// tableFlights is the inverse of flightRows.
+func tableFlights(rows arrow.Table) (flights []flight, err error) {
 	batches := array.NewTableReader(rows, batchRows)
 	defer batches.Release()
 	for batches.Next() {
 		if flights, err = appendFlights(flights, batches.RecordBatch()); err != nil {
-			return nil, fmt.Errorf("read the embedded flights: %w", err)
+			return nil, err
 		}
 	}
 	return flights, batches.Err()
@@ -127,22 +135,23 @@ func flightRows(flights []flight) (arrow.Table, error) {
 	}
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer b.Release()
+	// The builders are of the schema's types.
 	text := func(i int, v sql.Null[string]) {
 		if !v.Valid {
 			b.Field(i).AppendNull()
 			return
 		}
-		b.Field(i).(array.StringLikeBuilder).Append(v.V) //nolint:forcetypeassert // the type is the schema's, above
+		b.Field(i).(array.StringLikeBuilder).Append(v.V)
 	}
 	number := func(i int, v sql.Null[int32]) {
 		if !v.Valid {
 			b.Field(i).AppendNull()
 			return
 		}
-		b.Field(i).(*array.Int32Builder).Append(v.V) //nolint:forcetypeassert // as in text
+		b.Field(i).(*array.Int32Builder).Append(v.V)
 	}
 	for _, f := range flights {
-		b.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(f.departure)) //nolint:forcetypeassert // as in text
+		b.Field(0).(*array.TimestampBuilder).Append(arrow.Timestamp(f.departure))
 		text(1, some(f.carrier))
 		number(2, some(f.number))
 		text(3, f.tail)

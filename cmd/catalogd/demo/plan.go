@@ -71,7 +71,7 @@ func byDay(flights []flight) [][]flight {
 func planReplay(days [][]flight) []commit {
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // the same replay every time
 	last := len(days) - 1
-	late := make([][]flight, len(days))         // by the day that they arrive on
+	late := make([][]flight, len(days))          // by the day that they arrive on
 	corrections := make([][][]flight, len(days)) // likewise
 	var commits []commit
 	for d, day := range days {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/catalogd/catalogd/cmd/catalogd/lake"
 )
 
@@ -37,10 +39,15 @@ func compare(ctx context.Context, db *lake.DB, name, stored, wanted string) (ver
 	return v, nil
 }
 
+// reader reads all rows of a table as it is now; the caller of Rows releases them.
+type reader interface {
+	Rows(ctx context.Context, name string) (arrow.Table, error)
+}
+
 // prover reads tables with iceberg-go and computes every query over the whole source with
 // a DuckDB of its own: no part of the path is catalogd's refresh.
 type prover struct {
-	lake  *lake.Client
+	lake  reader
 	board *board
 	// want is what the source must hold once everything has arrived.
 	want []flight
@@ -48,12 +55,12 @@ type prover struct {
 
 // prove checks the source against the flights that were replayed, and every view against
 // its query over the source. It looks at all of them before it reports what is wrong.
-func (p *prover) prove(ctx context.Context) error {
+func (p *prover) prove(ctx context.Context) (err error) {
 	db, err := lake.NewDB(ctx)
 	if err != nil {
 		return fmt.Errorf("open a DuckDB for the proof: %w", err)
 	}
-	defer db.Close()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	rows, err := flightRows(p.want)
 	if err != nil {
 		return err

@@ -92,9 +92,9 @@ func sameFlights(flights []flight) iceberg.BooleanExpression {
 			iceberg.EqualTo(iceberg.Reference("carrier"), f.carrier),
 			iceberg.EqualTo(iceberg.Reference("flight"), f.number))
 	}
-	any := match(flights[0])
+	them := match(flights[0])
 	for _, f := range flights[1:] {
-		any = iceberg.NewOr(any, match(f))
+		them = iceberg.NewOr(them, match(f))
 	}
-	return any
+	return them
 }

@@ -1,6 +1,9 @@
 package demo
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // source is the table that the replay writes.
 const source = namespace + ".flights"
@@ -11,9 +14,32 @@ const namespace = "demo"
 type view struct {
 	name string
 	sql  string
+	unit unit // of its buckets
 	// overBase is the same query with the materialized views that it reads replaced by
 	// theirs, so that a proof starts from the source alone; empty if it reads none.
 	overBase string
+}
+
+// unit is what the views truncate times to.
+type unit int
+
+const (
+	hours unit = iota
+	days
+	months
+)
+
+// bucket numbers the bucket that a flight falls in.
+func (u unit) bucket(f flight) int64 {
+	at := time.UnixMicro(f.departure).UTC()
+	switch u {
+	case hours:
+		return at.Unix() / int64(time.Hour/time.Second)
+	case days:
+		return f.day().Unix()
+	default:
+		return int64(at.Year())*12 + int64(at.Month())
+	}
 }
 
 func (v view) dotted() string { return namespace + "." + v.name }
@@ -59,11 +85,11 @@ const monthlyRoutes = `SELECT date_trunc('month', day) AS month, origin, dest,
 // views are in the order in which they can be created.
 func views() []view {
 	return []view{
-		{name: "daily_delays", sql: dailyDelays},
-		{name: "hourly_departures", sql: hourlyDepartures},
-		{name: "daily_routes", sql: dailyRoutes},
+		{name: "daily_delays", sql: dailyDelays, unit: days},
+		{name: "hourly_departures", sql: hourlyDepartures, unit: hours},
+		{name: "daily_routes", sql: dailyRoutes, unit: days},
 		{
-			name: "monthly_routes", sql: monthlyRoutes,
+			name: "monthly_routes", sql: monthlyRoutes, unit: months,
 			overBase: strings.ReplaceAll(monthlyRoutes, "demo.daily_routes", "(\n"+dailyRoutes+"\n)"),
 		},
 	}

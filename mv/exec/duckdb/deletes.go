@@ -118,7 +118,7 @@ func (s *scanner) positionFile(ctx context.Context, table, location string, pair
 
 // openDelete opens a delete file and returns the path that DuckDB reads.
 func (s *scanner) openDelete(location string) (string, *footer, error) {
-	local, err := localPath(location)
+	local, err := localFile(location)
 	if err != nil {
 		return "", nil, unprocessable("%s", err)
 	}
@@ -185,7 +185,7 @@ func (s *scanner) vector(ctx context.Context, table string, f *source, index int
 const maxVectorBytes = 1 << 30
 
 func readBlob(d *mv.DeleteFile) ([]byte, error) {
-	local, err := localPath(d.Path)
+	local, err := localFile(d.Path)
 	if err != nil {
 		return nil, unprocessable("%s", err)
 	}

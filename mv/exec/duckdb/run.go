@@ -87,7 +87,7 @@ func lockFor(ctx context.Context, in *instance, t mv.Task, out *output) error {
 	b.files = append(b.files, out.folder) // DuckDB looks at the folder itself before it writes into it
 	seen := make(map[string]bool)
 	allow := func(location string) error {
-		local, err := localPath(location)
+		local, err := localFile(location)
 		if err != nil {
 			return unprocessable("%s", err)
 		}

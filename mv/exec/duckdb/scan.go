@@ -73,7 +73,7 @@ func (s *scanner) openSource(f mv.InputFile, mapping []mappedField) (*source, er
 	if !strings.EqualFold(f.Format, "PARQUET") && f.Format != "" {
 		return nil, unprocessable("FILE_FORMAT: %s is a file of format %s; the DuckDB engine reads Parquet only: use another engine or rewrite the table's files", f.Path, f.Format)
 	}
-	local, err := localPath(f.Path)
+	local, err := localFile(f.Path)
 	if err != nil {
 		return nil, unprocessable("%s", err)
 	}
