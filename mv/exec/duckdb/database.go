@@ -28,7 +28,7 @@ type instance struct {
 	raw  mapping.Connection // for progress; its Ptr is nil if the driver hides it
 
 	mu    sync.Mutex
-	links string // a folder of links with plain names
+	links string // a folder of links with plain names; of this instance alone once it is locked
 	made  int
 }
 
@@ -136,6 +136,11 @@ func (in *instance) lock(ctx context.Context, b bounds) error {
 		settings = append(settings, "SET temp_directory = "+quoteString(b.spill))
 	}
 	if err := os.MkdirAll(in.links, 0o700); err != nil {
+		return err
+	}
+	// The process may have served an earlier run, whose links must not be met again.
+	var err error
+	if in.links, err = os.MkdirTemp(in.links, "run-"); err != nil {
 		return err
 	}
 	settings = append(settings,
