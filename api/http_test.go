@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -77,9 +78,7 @@ func (s *surface) do(r request) *httptest.ResponseRecorder {
 	if r.body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	for name, values := range r.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, r.header)
 	w := httptest.NewRecorder()
 	s.echo.ServeHTTP(w, req)
 	return w

@@ -73,7 +73,7 @@ func matches(ifNoneMatch *string, tag string) bool {
 	if ifNoneMatch == nil || tag == "" {
 		return false
 	}
-	for _, candidate := range strings.Split(*ifNoneMatch, ",") {
+	for candidate := range strings.SplitSeq(*ifNoneMatch, ",") {
 		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
 		if candidate == tag || candidate == "*" {
 			return true

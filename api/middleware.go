@@ -176,7 +176,7 @@ func cut(s string) string {
 // or if everything is accepted.
 func acceptsGzip(values []string) bool {
 	wildcard := false
-	for _, item := range strings.Split(strings.Join(values, ","), ",") {
+	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		coding, params, _ := strings.Cut(item, ";")
 		accepted := true
 		if q, ok := strings.CutPrefix(strings.ReplaceAll(strings.ToLower(params), " ", ""), "q="); ok {

@@ -48,8 +48,10 @@ func (f *fakeViews) find(wh string, id catalog.TableIdent) (mv.Freshness, error)
 
 func (f *fakeViews) Create(_ context.Context, _ string, req mv.CreateRequest) (mv.Freshness, error) {
 	f.creates = append(f.creates, req)
-	return mv.Freshness{View: req.Ident, SQL: req.SQL, Dialect: req.Dialect, StorageSnap: mv.NoSnapshot, Mode: mv.Managed,
-		Recursive: mv.Verdict{Status: mv.StatusNeverRefreshed, Reason: mv.ReasonNeverRefreshed}}, f.fail
+	return mv.Freshness{
+		View: req.Ident, SQL: req.SQL, Dialect: req.Dialect, StorageSnap: mv.NoSnapshot, Mode: mv.Managed,
+		Recursive: mv.Verdict{Status: mv.StatusNeverRefreshed, Reason: mv.ReasonNeverRefreshed},
+	}, f.fail
 }
 
 func (f *fakeViews) List(_ context.Context, _ string) ([]mv.Freshness, error) {
@@ -114,8 +116,10 @@ func staleView() mv.Freshness {
 		StorageSnap: 9007199254740999, Dialect: mv.DuckDB, SQL: "SELECT 1 AS a WHERE 1 < 2",
 		MaxStaleness: mv.Staleness{Max: time.Minute}, Mode: mv.Managed,
 		Direct: mv.Verdict{Status: mv.StatusFresh, UpToDate: true, Reason: mv.ReasonUpToDate},
-		Recursive: mv.Verdict{Status: mv.StatusStale, Reason: mv.ReasonSourceChanged, Detail: "ns.t has 2 newer snapshots.",
-			StaleSince: morning, Behind: behind},
+		Recursive: mv.Verdict{
+			Status: mv.StatusStale, Reason: mv.ReasonSourceChanged, Detail: "ns.t has 2 newer snapshots.",
+			StaleSince: morning, Behind: behind,
+		},
 		Sources: []mv.Source{
 			{Kind: mv.SourceTable, Ident: source, UUID: "u-t"},
 			{Kind: mv.SourceMV, Ident: source, UUID: "u-m", Storage: source, Via: source},

@@ -141,7 +141,7 @@ func TestHTTPServer(t *testing.T) {
 			}
 			line, _ := bufio.NewReader(res.Body).ReadString('\n')
 			_ = res.Body.Close()
-			if res.StatusCode != 200 || (res.ProtoMajor == 2) != h2c || !res.Uncompressed || !strings.HasSuffix(line, `"metadata":{"a":1},"config":{}}`) {
+			if res.StatusCode != http.StatusOK || (res.ProtoMajor == 2) != h2c || !res.Uncompressed || !strings.HasSuffix(line, `"metadata":{"a":1},"config":{}}`) {
 				t.Errorf("%s: HTTP/%d, %d, %q", request.method, res.ProtoMajor, res.StatusCode, line)
 			}
 		}

@@ -114,8 +114,8 @@ func appendStored(out, data []byte, final bool) []byte {
 			header = 1
 		}
 		out = append(out, header)
-		out = binary.LittleEndian.AppendUint16(out, uint16(n))  //nolint:gosec // n ≤ maxStored
-		out = binary.LittleEndian.AppendUint16(out, ^uint16(n)) //nolint:gosec // n ≤ maxStored
+		out = binary.LittleEndian.AppendUint16(out, uint16(n))
+		out = binary.LittleEndian.AppendUint16(out, ^uint16(n))
 		out = append(out, data[:n]...)
 		if data = data[n:]; len(data) == 0 {
 			return out

@@ -265,7 +265,7 @@ func TestETag_Distinct(t *testing.T) {
 func TestWire_Complete(t *testing.T) {
 	t.Parallel()
 	for k := range catalog.NumKinds {
-		kind := catalog.Kind(k) //nolint:gosec // NumKinds is small
+		kind := catalog.Kind(k)
 		if wire[kind].status < 400 || wire[kind].exception == "" {
 			t.Errorf("Kind %d has no wire form", k)
 		}

@@ -136,6 +136,8 @@ func TestMaterialized_StorageBelongsToTheView(t *testing.T) {
 		} {
 			s.commit(s.table("rows"), list{update}).refused(t, 403, forbidden, s.full("rows"), s.full("v"))
 		}
+		location := s.must("GET", s.table("t"), nil).text(t, "metadata-location")
+		s.do("POST", s.path()+"/register", object{"name": "rows", "metadata-location": location, "overwrite": true}).refused(t, 403, forbidden, s.full("rows"), s.full("v"))
 		append1 := list{
 			object{"action": "add-snapshot", "snapshot": object{
 				"snapshot-id": 7, "parent-snapshot-id": current, "sequence-number": 9, "timestamp-ms": time.Now().UnixMilli(),
@@ -203,8 +205,6 @@ func TestMaterialized_Drop(t *testing.T) {
 	s.status("DELETE", s.table("v__storage"), 204)
 }
 
-// A storage table does not keep its namespace: a namespace whose only content is one
-// could not be dropped by anybody who cannot see it.
 func TestMaterialized_Rename(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

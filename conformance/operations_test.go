@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"time"
 )
 
 // names are the names in a list of identifiers, sorted.
@@ -292,5 +294,57 @@ func TestNames(t *testing.T) {
 		}
 		in.status("DELETE", in.table(name), 204)
 		in.status("DELETE", in.path(), 204)
+	}
+}
+
+// Writers that race for a table: those that require nothing all get in, of those that
+// require the same branch exactly one does.
+func TestTables_Race(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.createTable("t")
+	const writers = 8
+	replies := make(chan reply, 2*writers)
+	now := time.Now().UnixMilli()
+	for i := range writers {
+		go func() {
+			replies <- s.commit(s.table("t"), list{object{"action": "set-properties", "updates": object{fmt.Sprint("k", i): "v"}}})
+		}()
+		go func() {
+			replies <- s.commit(s.table("t"), list{
+				object{"action": "add-snapshot", "snapshot": object{
+					"snapshot-id": i + 1, "sequence-number": 1, "timestamp-ms": now + 1000, "manifest-list": "file:///none.avro",
+					"summary": object{"operation": "append"}, "schema-id": 0,
+				}},
+				object{"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": i + 1},
+			}, object{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": nil})
+		}()
+	}
+	won := 0
+	for range 2 * writers {
+		r := <-replies
+		if r.status == 200 {
+			won++
+			continue
+		}
+		r.refused(t, 409, conflict, "main was created concurrently")
+	}
+	loaded := s.must("GET", s.table("t"), nil)
+	var metadata struct {
+		Metadata struct {
+			Properties map[string]string `json:"properties"`
+			Snapshots  []any             `json:"snapshots"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(loaded.body, &metadata); err != nil {
+		t.Fatal(err)
+	}
+	for i := range writers {
+		if metadata.Metadata.Properties[fmt.Sprint("k", i)] != "v" {
+			t.Errorf("the commit of k%d is lost", i)
+		}
+	}
+	if won != writers+1 || len(metadata.Metadata.Snapshots) != 1 {
+		t.Errorf("%d commits succeeded and %d snapshots are there, want %d and 1", won, len(metadata.Metadata.Snapshots), writers+1)
 	}
 }

@@ -65,7 +65,7 @@ func TestSQL_Faults(t *testing.T) {
 // breakouts are texts that would read, write or run something outside of the view's
 // sources if they reached DuckDB.
 var breakouts = []string{
-	"COPY t TO '/tmp/x.csv'",
+	"COPY t TO '/tmp/catalogd-breakout.csv'",
 	"COPY (SELECT * FROM t) TO PROGRAM 'sh'",
 	"ATTACH '/tmp/x.db'",
 	"INSTALL httpfs",
@@ -78,11 +78,11 @@ var breakouts = []string{
 	"INSERT INTO t VALUES (1)",
 	"CALL pragma_version()",
 	"EXPLAIN ANALYZE SELECT id FROM t",
-	"SELECT id FROM t; COPY t TO '/tmp/x.csv'",
+	"SELECT id FROM t; COPY t TO '/tmp/catalogd-breakout.csv'",
 	"SELECT id FROM t; SELECT id FROM t",
 	"SELECT id FROM t /* ; */ ; ATTACH 'x'",
 	"SELECT id FROM t) AS x; ATTACH 'x'; SELECT * FROM (SELECT 1",
-	"SELECT id FROM t) TO '/tmp/x.csv' (FORMAT csv",
+	"SELECT id FROM t) TO '/tmp/catalogd-breakout.csv' (FORMAT csv",
 	"SELECT * FROM '/etc/passwd'",
 	`SELECT * FROM "/etc/passwd"`,
 	"SELECT * FROM 'http://127.0.0.1/x.parquet'",
@@ -136,9 +136,29 @@ func TestSQL_BreakOut(t *testing.T) {
 	}
 	s.lists("views")
 	s.lists("tables", "t")
-	if left, _ := filepath.Glob("/tmp/x.csv"); len(left) > 0 {
+	if left, _ := filepath.Glob("/tmp/catalogd-breakout.csv"); len(left) > 0 {
 		t.Errorf("a query wrote %v", left)
 	}
+}
+
+// Text that is nested without end must not take the process down with it.
+func TestSQL_Nesting(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.createTable("t")
+	const deep = 20000
+	for name, sql := range map[string]string{
+		"parentheses": "SELECT " + strings.Repeat("(", deep) + "1" + strings.Repeat(")", deep) + " AS id FROM t",
+		"subqueries":  "SELECT id FROM " + strings.Repeat("(SELECT id FROM ", deep) + "t" + strings.Repeat(")", deep),
+		"signs":       "SELECT " + strings.Repeat("- ", deep) + "1 AS id FROM t",
+		"lists":       "SELECT " + strings.Repeat("[", deep) + strings.Repeat("]", deep) + " AS id FROM t",
+		"cases":       "SELECT " + strings.Repeat("CASE WHEN true THEN ", deep) + "1" + strings.Repeat(" END", deep) + " AS id FROM t",
+	} {
+		t.Run(name, func(t *testing.T) { s.refusesSQL(t, sql, "nested too deeply", "line 1") })
+	}
+	s.do("POST", s.path()+"/tables", `{"name":"x","schema":`+strings.Repeat("[", deep)+strings.Repeat("]", deep)+`}`).refused(t, 400, bad, "nested deeper")
+	s.lists("tables", "t")
+	s.lists("views")
 }
 
 // A name that looks like a file is a table if the catalog has one, and the file of that

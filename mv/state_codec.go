@@ -175,7 +175,7 @@ func unwrap(text string, into any) error {
 		raw = []byte(inner)
 	}
 	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
-		return fmt.Errorf("it is null")
+		return errors.New("it is null")
 	}
 	return json.Unmarshal(raw, into)
 }
@@ -193,15 +193,15 @@ func decodeSource(w wireSource) (SourceState, error) {
 	s := SourceState{Type: w.Type, Catalog: w.Catalog, Namespace: w.Namespace, Name: w.Name, UUID: w.UUID, Ref: w.Ref}
 	switch {
 	case w.UUID == "":
-		return s, fmt.Errorf("uuid is missing")
+		return s, errors.New("uuid is missing")
 	case w.Type == sourceTable && w.SnapshotID != nil:
 		s.SnapshotID = *w.SnapshotID
 	case w.Type == sourceView && w.VersionID != nil:
 		s.VersionID = *w.VersionID
 	case w.Type == sourceTable:
-		return s, fmt.Errorf("snapshot-id is missing")
+		return s, errors.New("snapshot-id is missing")
 	case w.Type == sourceView:
-		return s, fmt.Errorf("version-id is missing")
+		return s, errors.New("version-id is missing")
 	default:
 		return s, fmt.Errorf("type %q is unknown", w.Type)
 	}

@@ -39,6 +39,9 @@ func (g *Guard) Table(ctx context.Context, p *catalog.TableProposal) error {
 		return err
 	}
 	c := storageCommit{proposal: p, state: s, view: s.Views[s.Root]}
+	if p.Base == nil {
+		return c.refuse("registering another metadata file")
+	}
 	return c.judge()
 }
 

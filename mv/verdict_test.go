@@ -3,6 +3,7 @@ package mv_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -65,9 +66,7 @@ func (w *world) table(name, uuid string, schemaID int, history ...snap) catalog.
 	head := mv.NoSnapshot
 	for i, s := range history {
 		summary := map[string]string{"operation": s.op}
-		for k, v := range s.summary {
-			summary[k] = v
-		}
+		maps.Copy(summary, s.summary)
 		snapshot := map[string]any{
 			"snapshot-id": s.id, "sequence-number": i + 1, "timestamp-ms": noon.Add(time.Duration(i) * time.Second).UnixMilli(),
 			"manifest-list": "file:///m", "summary": summary, "schema-id": 0,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/apache/iceberg-go/table"
+
 	"github.com/catalogd/catalogd/catalog/metadata"
 )
 
@@ -19,7 +20,7 @@ func BenchmarkCommit(b *testing.B) {
 		reqs := raws(`{"type":"assert-table-uuid","uuid":"`+tableUUID+`"}`,
 			fmt.Sprintf(`{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":%d}`, 1000+n))
 		updates := raws(wide(addSnapshot(5, int64(1000+n), int64(n+1), int64(n+1), -1, 0)), setMain(5))
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -44,7 +45,7 @@ func BenchmarkCommit(b *testing.B) {
 func BenchmarkParseTable(b *testing.B) {
 	for _, n := range sizes {
 		doc := big(b, "2", n)
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			for b.Loop() {
 				if _, err := metadata.ParseTable(doc); err != nil {
@@ -61,7 +62,7 @@ func BenchmarkRefsBytes(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			for b.Loop() {
 				t.RefsBytes()
 			}

@@ -9,9 +9,10 @@ import (
 
 	"github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/view"
-	"github.com/catalogd/catalogd/catalog/metadata"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/catalogd/catalogd/catalog/metadata"
 )
 
 // The oracle is iceberg-go: random commits are applied by it and by us to the same
@@ -138,7 +139,7 @@ func TestTable_AgainstIcebergGo(t *testing.T) {
 	agreed := map[string]int{}
 	rapid.Check(t, func(r *rapid.T) {
 		g := &commits{version: rapid.IntRange(1, 3).Draw(r, "version")}
-		tbl := newTable(t, fmt.Sprint(g.version))
+		tbl := newTable(t, strconv.Itoa(g.version))
 		for range rapid.IntRange(1, 6).Draw(r, "commits") {
 			g.second++
 			seq, first := tbl.LastSequenceNumber(), tbl.NextRowID()

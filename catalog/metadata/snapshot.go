@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"encoding/json"
+	"slices"
 )
 
 // snapshotEntry is a snapshot as the document scan leaves it: its bytes and the two
@@ -105,10 +106,8 @@ func headerName(key []byte) string {
 	case `"sequence-number"`:
 		return "sequence-number"
 	}
-	for _, ch := range key {
-		if ch == '\\' {
-			return unquote(key)
-		}
+	if slices.Contains(key, '\\') {
+		return unquote(key)
 	}
 	return ""
 }

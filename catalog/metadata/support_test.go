@@ -173,8 +173,10 @@ func big(t testing.TB, version string, snapshots int) []byte {
 // wide gives a snapshot the summary of a usual size.
 func wide(update string) string {
 	extra := `"summary":{`
+	var extraSb176 strings.Builder
 	for i := range 14 {
-		extra += fmt.Sprintf(`"some-longer-metric-name-%d":"%d",`, i, i*123456789)
+		extraSb176.WriteString(fmt.Sprintf(`"some-longer-metric-name-%d":"%d",`, i, i*123456789))
 	}
+	extra += extraSb176.String()
 	return strings.Replace(update, `"summary":{`, extra, 1)
 }

@@ -281,8 +281,8 @@ func (e *edit) appendSnapshotLog(raw json.RawMessage) (bool, error) {
 // lastElement finds the last object of an array of flat objects, nil if it is empty. A
 // brace inside a string of an unknown member makes the caller parse the whole array.
 func lastElement(raw json.RawMessage) json.RawMessage {
-	for i := len(raw) - 1; i >= 0; i-- {
-		if raw[i] != '{' {
+	for i, r := range slices.Backward(raw) {
+		if r != '{' {
 			continue
 		}
 		c := cursor{b: raw, i: i}

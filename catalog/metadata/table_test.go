@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/apache/iceberg-go/table"
+
 	"github.com/catalogd/catalogd/catalog/metadata"
 )
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/apache/iceberg-go/table"
+
 	"github.com/catalogd/catalogd/catalog/metadata"
 )
 
@@ -45,64 +46,146 @@ func TestTable_UpdatesAccepted(t *testing.T) {
 		updates []string
 		want    want
 	}{
-		"assign-uuid same": {"2", []string{`{"action":"assign-uuid","uuid":"` + tableUUID + `"}`, `{"action":"set-properties","updates":{"a":"b"}}`},
-			want{"table-uuid": `"` + tableUUID + `"`}},
-		"upgrade 1 to 2": {"1", []string{`{"action":"upgrade-format-version","format-version":2}`},
-			want{"format-version": "2", "last-sequence-number": "0", "schema": "null", "partition-spec": "null"}},
-		"upgrade 2 to 3": {"2", []string{`{"action":"upgrade-format-version","format-version":3}`},
-			want{"format-version": "3", "next-row-id": "0", "last-sequence-number": "3", "current-snapshot-id": "3"}},
-		"add-schema": {"2", []string{`{"action":"add-schema","schema":` + wider + `}`},
-			want{"schemas.1.schema-id": "1", "current-schema-id": "0", "last-column-id": "9", "schemas.1.fields.2.doc": `"d"`}},
-		"set-current-schema last added": {"1", []string{`{"action":"add-schema","schema":` + wider + `}`, `{"action":"set-current-schema","schema-id":-1}`},
-			want{"current-schema-id": "1", "schema.schema-id": "1"}},
-		"back to an earlier schema": {"2", []string{`{"action":"add-schema","schema":` + wider + `}`, `{"action":"set-current-schema","schema-id":-1}`,
-			`{"action":"add-schema","schema":` + strings.Replace(wider, `"id":9,"name":"n"`, `"id":10,"name":"n"`, 1) + `}`, `{"action":"add-schema","schema":` + wider + `}`, `{"action":"set-current-schema","schema-id":-1}`},
-			want{"current-schema-id": "1", "schemas.2.schema-id": "2", "last-column-id": "10"}},
-		"remove-schemas": {"2", []string{`{"action":"add-schema","schema":` + wider + `}`, `{"action":"remove-schemas","schema-ids":[1,44]}`},
-			want{"schemas.0.schema-id": "0", "last-column-id": "9"}},
-		"add-spec without ids": {"2", []string{`{"action":"add-spec","spec":{"fields":[{"source-id":1,"name":"b","transform":"bucket[4]"},{"source-id":2,"name":"day","transform":"identity"}]}}`, `{"action":"set-default-spec","spec-id":-1}`},
-			want{"partition-specs.1.spec-id": "1", "partition-specs.1.fields.0.field-id": "1001", "partition-specs.1.fields.1.field-id": "1000", "last-partition-id": "1001", "default-spec-id": "1"}},
-		"add-spec reused": {"2", []string{`{"action":"add-spec","spec":{"spec-id":8,"fields":[{"field-id":1000,"source-id":2,"name":"day","transform":"identity"}]}}`, `{"action":"set-default-spec","spec-id":-1}`, `{"action":"set-properties","updates":{"a":"b"}}`},
-			want{"default-spec-id": "0", "last-partition-id": "1000"}},
-		"multi-argument transform": {"3", []string{`{"action":"add-spec","spec":{"fields":[{"source-ids":[1,2],"name":"z","transform":"zorder"}]}}`},
-			want{"partition-specs.1.fields.0": `{"field-id":1001,"name":"z","source-ids":[1,2],"transform":"zorder"}`}},
-		"remove-partition-specs": {"2", []string{`{"action":"add-spec","spec":{"fields":[]}}`, `{"action":"set-default-spec","spec-id":1}`, `{"action":"remove-partition-specs","spec-ids":[0]}`},
-			want{"partition-specs": `[{"fields":[],"spec-id":1}]`, "default-spec-id": "1", "last-partition-id": "1000"}},
-		"add-sort-order": {"2", []string{sorted, `{"action":"set-default-sort-order","sort-order-id":-1}`},
-			want{"sort-orders.1.order-id": "1", "default-sort-order-id": "1"}},
-		"add-sort-order reused": {"2", []string{sorted, sorted, `{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}}`, `{"action":"set-default-sort-order","sort-order-id":-1}`},
-			want{"default-sort-order-id": "0", "sort-orders.1.order-id": "1"}},
+		"assign-uuid same": {
+			"2",
+			[]string{`{"action":"assign-uuid","uuid":"` + tableUUID + `"}`, `{"action":"set-properties","updates":{"a":"b"}}`},
+			want{"table-uuid": `"` + tableUUID + `"`},
+		},
+		"upgrade 1 to 2": {
+			"1",
+			[]string{`{"action":"upgrade-format-version","format-version":2}`},
+			want{"format-version": "2", "last-sequence-number": "0", "schema": "null", "partition-spec": "null"},
+		},
+		"upgrade 2 to 3": {
+			"2",
+			[]string{`{"action":"upgrade-format-version","format-version":3}`},
+			want{"format-version": "3", "next-row-id": "0", "last-sequence-number": "3", "current-snapshot-id": "3"},
+		},
+		"add-schema": {
+			"2",
+			[]string{`{"action":"add-schema","schema":` + wider + `}`},
+			want{"schemas.1.schema-id": "1", "current-schema-id": "0", "last-column-id": "9", "schemas.1.fields.2.doc": `"d"`},
+		},
+		"set-current-schema last added": {
+			"1",
+			[]string{`{"action":"add-schema","schema":` + wider + `}`, `{"action":"set-current-schema","schema-id":-1}`},
+			want{"current-schema-id": "1", "schema.schema-id": "1"},
+		},
+		"back to an earlier schema": {
+			"2",
+			[]string{
+				`{"action":"add-schema","schema":` + wider + `}`, `{"action":"set-current-schema","schema-id":-1}`,
+				`{"action":"add-schema","schema":` + strings.Replace(wider, `"id":9,"name":"n"`, `"id":10,"name":"n"`, 1) + `}`, `{"action":"add-schema","schema":` + wider + `}`, `{"action":"set-current-schema","schema-id":-1}`,
+			},
+			want{"current-schema-id": "1", "schemas.2.schema-id": "2", "last-column-id": "10"},
+		},
+		"remove-schemas": {
+			"2",
+			[]string{`{"action":"add-schema","schema":` + wider + `}`, `{"action":"remove-schemas","schema-ids":[1,44]}`},
+			want{"schemas.0.schema-id": "0", "last-column-id": "9"},
+		},
+		"add-spec without ids": {
+			"2",
+			[]string{`{"action":"add-spec","spec":{"fields":[{"source-id":1,"name":"b","transform":"bucket[4]"},{"source-id":2,"name":"day","transform":"identity"}]}}`, `{"action":"set-default-spec","spec-id":-1}`},
+			want{"partition-specs.1.spec-id": "1", "partition-specs.1.fields.0.field-id": "1001", "partition-specs.1.fields.1.field-id": "1000", "last-partition-id": "1001", "default-spec-id": "1"},
+		},
+		"add-spec reused": {
+			"2",
+			[]string{`{"action":"add-spec","spec":{"spec-id":8,"fields":[{"field-id":1000,"source-id":2,"name":"day","transform":"identity"}]}}`, `{"action":"set-default-spec","spec-id":-1}`, `{"action":"set-properties","updates":{"a":"b"}}`},
+			want{"default-spec-id": "0", "last-partition-id": "1000"},
+		},
+		"multi-argument transform": {
+			"3",
+			[]string{`{"action":"add-spec","spec":{"fields":[{"source-ids":[1,2],"name":"z","transform":"zorder"}]}}`},
+			want{"partition-specs.1.fields.0": `{"field-id":1001,"name":"z","source-ids":[1,2],"transform":"zorder"}`},
+		},
+		"remove-partition-specs": {
+			"2",
+			[]string{`{"action":"add-spec","spec":{"fields":[]}}`, `{"action":"set-default-spec","spec-id":1}`, `{"action":"remove-partition-specs","spec-ids":[0]}`},
+			want{"partition-specs": `[{"fields":[],"spec-id":1}]`, "default-spec-id": "1", "last-partition-id": "1000"},
+		},
+		"add-sort-order": {
+			"2",
+			[]string{sorted, `{"action":"set-default-sort-order","sort-order-id":-1}`},
+			want{"sort-orders.1.order-id": "1", "default-sort-order-id": "1"},
+		},
+		"add-sort-order reused": {
+			"2",
+			[]string{sorted, sorted, `{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}}`, `{"action":"set-default-sort-order","sort-order-id":-1}`},
+			want{"default-sort-order-id": "0", "sort-orders.1.order-id": "1"},
+		},
 		"set-location": {"2", []string{`{"action":"set-location","location":"s3://b/x/"}`}, want{"location": `"s3://b/x"`}},
-		"set-properties old name": {"2", []string{`{"action":"set-properties","updated":{"a":"é\u000a"}}`, `{"action":"remove-properties","removed":["owner"]}`},
-			want{"properties": `{"a":"é\n","write.parquet.compression-codec":"zstd"}`}},
-		"add-snapshot": {"3", []string{strings.Replace(addSnapshot(4, 3, 4, 5, 40, 7), `"sequence-number"`, `"parent-snapshot-id":null,"sequence-number"`, 0)},
-			want{"last-sequence-number": "4", "next-row-id": "47", "current-snapshot-id": "3", "snapshots.3.snapshot-id": "4"}},
-		"null parent": {"2", []string{strings.Replace(addSnapshot(4, 0, 4, 5, -1, 0), `"snapshot-id":4,`, `"snapshot-id":4,"parent-snapshot-id":null,`, 1)},
-			want{"snapshots.3": `{"manifest-list":"file:///w/ns/t/metadata/snap-4.avro","schema-id":0,"sequence-number":4,"snapshot-id":4,"summary":{"operation":"append","total-records":"10"},"timestamp-ms":1700000005000}`}},
-		"passing snapshots leave no history": {"2", []string{addSnapshot(4, 3, 4, 5, -1, 0), setMain(4), addSnapshot(5, 4, 5, 6, -1, 0), setMain(5)},
-			want{"snapshot-log.3.snapshot-id": "5", "snapshot-log.3.timestamp-ms": "1700000006000", "current-snapshot-id": "5"}},
-		"rollback": {"2", []string{setMain(1)},
-			want{"current-snapshot-id": "1", "refs.main.snapshot-id": "1", "snapshot-log.3": `{"snapshot-id":1,"timestamp-ms":1700000050000}`}},
-		"branch": {"2", []string{`{"action":"set-snapshot-ref","ref-name":"b","type":"BRANCH","snapshot-id":2,"min-snapshots-to-keep":2,"max-snapshot-age-ms":3,"max-ref-age-ms":null}`},
-			want{"refs.b": `{"max-snapshot-age-ms":3,"min-snapshots-to-keep":2,"snapshot-id":2,"type":"branch"}`, "current-snapshot-id": "3"}},
-		"retention dropped": {"2", []string{`{"action":"set-snapshot-ref","ref-name":"t","type":"tag","snapshot-id":1}`},
-			want{"refs.t": `{"snapshot-id":1,"type":"tag"}`}},
-		"remove-snapshots": {"2", []string{`{"action":"remove-snapshots","snapshot-ids":[1,1]}`},
-			want{"snapshots.0.snapshot-id": "2", "refs": `{"main":{"snapshot-id":3,"type":"branch"}}`, "snapshot-log.0.snapshot-id": "2", "statistics.0.snapshot-id": "3", "partition-statistics": "[]"}},
-		"remove the current snapshot": {"3", []string{`{"action":"remove-snapshots","snapshot-ids":[3]}`},
-			want{"current-snapshot-id": "null", "refs": `{"t":{"max-ref-age-ms":5,"snapshot-id":1,"type":"tag"}}`, "snapshot-log": "[]"}},
-		"remove-snapshot-ref main": {"2", []string{`{"action":"remove-snapshot-ref","ref-name":"main"}`, `{"action":"remove-snapshot-ref","ref-name":"zz"}`},
-			want{"current-snapshot-id": "-1", "refs.main": "null", "snapshot-log.2.snapshot-id": "3"}},
-		"statistics replaced": {"2", []string{stats(1, "again"), `{"action":"remove-statistics","snapshot-id":3}`},
-			want{"statistics.0.statistics-path": `"again"`}},
+		"set-properties old name": {
+			"2",
+			[]string{`{"action":"set-properties","updated":{"a":"é\u000a"}}`, `{"action":"remove-properties","removed":["owner"]}`},
+			want{"properties": `{"a":"é\n","write.parquet.compression-codec":"zstd"}`},
+		},
+		"add-snapshot": {
+			"3",
+			[]string{strings.Replace(addSnapshot(4, 3, 4, 5, 40, 7), `"sequence-number"`, `"parent-snapshot-id":null,"sequence-number"`, 0)},
+			want{"last-sequence-number": "4", "next-row-id": "47", "current-snapshot-id": "3", "snapshots.3.snapshot-id": "4"},
+		},
+		"null parent": {
+			"2",
+			[]string{strings.Replace(addSnapshot(4, 0, 4, 5, -1, 0), `"snapshot-id":4,`, `"snapshot-id":4,"parent-snapshot-id":null,`, 1)},
+			want{"snapshots.3": `{"manifest-list":"file:///w/ns/t/metadata/snap-4.avro","schema-id":0,"sequence-number":4,"snapshot-id":4,"summary":{"operation":"append","total-records":"10"},"timestamp-ms":1700000005000}`},
+		},
+		"passing snapshots leave no history": {
+			"2",
+			[]string{addSnapshot(4, 3, 4, 5, -1, 0), setMain(4), addSnapshot(5, 4, 5, 6, -1, 0), setMain(5)},
+			want{"snapshot-log.3.snapshot-id": "5", "snapshot-log.3.timestamp-ms": "1700000006000", "current-snapshot-id": "5"},
+		},
+		"rollback": {
+			"2",
+			[]string{setMain(1)},
+			want{"current-snapshot-id": "1", "refs.main.snapshot-id": "1", "snapshot-log.3": `{"snapshot-id":1,"timestamp-ms":1700000050000}`},
+		},
+		"branch": {
+			"2",
+			[]string{`{"action":"set-snapshot-ref","ref-name":"b","type":"BRANCH","snapshot-id":2,"min-snapshots-to-keep":2,"max-snapshot-age-ms":3,"max-ref-age-ms":null}`},
+			want{"refs.b": `{"max-snapshot-age-ms":3,"min-snapshots-to-keep":2,"snapshot-id":2,"type":"branch"}`, "current-snapshot-id": "3"},
+		},
+		"retention dropped": {
+			"2",
+			[]string{`{"action":"set-snapshot-ref","ref-name":"t","type":"tag","snapshot-id":1}`},
+			want{"refs.t": `{"snapshot-id":1,"type":"tag"}`},
+		},
+		"remove-snapshots": {
+			"2",
+			[]string{`{"action":"remove-snapshots","snapshot-ids":[1,1]}`},
+			want{"snapshots.0.snapshot-id": "2", "refs": `{"main":{"snapshot-id":3,"type":"branch"}}`, "snapshot-log.0.snapshot-id": "2", "statistics.0.snapshot-id": "3", "partition-statistics": "[]"},
+		},
+		"remove the current snapshot": {
+			"3",
+			[]string{`{"action":"remove-snapshots","snapshot-ids":[3]}`},
+			want{"current-snapshot-id": "null", "refs": `{"t":{"max-ref-age-ms":5,"snapshot-id":1,"type":"tag"}}`, "snapshot-log": "[]"},
+		},
+		"remove-snapshot-ref main": {
+			"2",
+			[]string{`{"action":"remove-snapshot-ref","ref-name":"main"}`, `{"action":"remove-snapshot-ref","ref-name":"zz"}`},
+			want{"current-snapshot-id": "-1", "refs.main": "null", "snapshot-log.2.snapshot-id": "3"},
+		},
+		"statistics replaced": {
+			"2",
+			[]string{stats(1, "again"), `{"action":"remove-statistics","snapshot-id":3}`},
+			want{"statistics.0.statistics-path": `"again"`},
+		},
 		"statistics before their snapshot": {"2", []string{stats(4, "s4"), addSnapshot(4, 3, 4, 5, -1, 0)}, want{"statistics.2.snapshot-id": "4"}},
-		"partition statistics": {"2", []string{`{"action":"set-partition-statistics","partition-statistics":{"snapshot-id":2,"statistics-path":"p2","file-size-in-bytes":1}}`, `{"action":"remove-partition-statistics","snapshot-id":1}`},
-			want{"partition-statistics": `[{"file-size-in-bytes":1,"snapshot-id":2,"statistics-path":"p2"}]`}},
-		"encryption keys": {"3", []string{`{"action":"add-encryption-key","encryption-key":{"key-id":"a","encrypted-key-metadata":"aGk=","encrypted-by-id":"x"}}`,
-			`{"action":"add-encryption-key","encryption-key":{"key-id":"b","encrypted-key-metadata":"aGk=","encrypted-by-id":"x"}}`,
-			`{"action":"add-encryption-key","encryption-key":{"key-id":"b","encrypted-key-metadata":"ignored"}}`,
-			`{"action":"remove-encryption-key","key-id":"a"}`, `{"action":"remove-encryption-key","key-id":"zz"}`},
-			want{"encryption-keys": `[{"encrypted-by-id":"x","encrypted-key-metadata":"aGk=","key-id":"b"}]`}},
+		"partition statistics": {
+			"2",
+			[]string{`{"action":"set-partition-statistics","partition-statistics":{"snapshot-id":2,"statistics-path":"p2","file-size-in-bytes":1}}`, `{"action":"remove-partition-statistics","snapshot-id":1}`},
+			want{"partition-statistics": `[{"file-size-in-bytes":1,"snapshot-id":2,"statistics-path":"p2"}]`},
+		},
+		"encryption keys": {
+			"3",
+			[]string{
+				`{"action":"add-encryption-key","encryption-key":{"key-id":"a","encrypted-key-metadata":"aGk=","encrypted-by-id":"x"}}`,
+				`{"action":"add-encryption-key","encryption-key":{"key-id":"b","encrypted-key-metadata":"aGk=","encrypted-by-id":"x"}}`,
+				`{"action":"add-encryption-key","encryption-key":{"key-id":"b","encrypted-key-metadata":"ignored"}}`,
+				`{"action":"remove-encryption-key","key-id":"a"}`, `{"action":"remove-encryption-key","key-id":"zz"}`,
+			},
+			want{"encryption-keys": `[{"encrypted-by-id":"x","encrypted-key-metadata":"aGk=","key-id":"b"}]`},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +194,7 @@ func TestTable_UpdatesAccepted(t *testing.T) {
 			mustApply(t, tbl, 50, c.updates...)
 			for path, want := range c.want {
 				var steps []any
-				for _, s := range strings.Split(path, ".") {
+				for s := range strings.SplitSeq(path, ".") {
 					if len(s) == 1 && s[0] >= '0' && s[0] <= '9' {
 						steps = append(steps, int(s[0]-'0'))
 						continue

@@ -322,8 +322,8 @@ func (e *viewEdit) expire() error {
 	if err != nil {
 		return at(err, "version-log")
 	}
-	for i := len(log) - 1; i >= 0; i-- {
-		if _, kept := find(v.versions, int(log[i].id)); !kept {
+	for i, l := range slices.Backward(log) {
+		if _, kept := find(v.versions, int(l.id)); !kept {
 			log = log[i+1:]
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/apache/iceberg-go/view"
+
 	"github.com/catalogd/catalogd/catalog/metadata"
 )
 
@@ -118,8 +119,10 @@ func TestView_Versions(t *testing.T) {
 		"reused":             {[]string{addVersion(7, 0, "select 1", ""), setCurrent(-1)}, 1, []int{1}, "1"},
 		"storage table":      {[]string{addVersion(2, 0, "select 1", `,"storage-table":{"namespace":["ns"],"name":"s"}`), setCurrent(-1)}, 2, []int{1, 2}, "1 2"},
 		"new unknown member": {[]string{addVersion(2, 0, "select 1", `,"x-new":1`), setCurrent(-1)}, 2, []int{1, 2}, "1 2"},
-		"schema -1": {[]string{`{"action":"add-schema","schema":{"type":"struct","fields":[{"id":0,"name":"n","required":false,"type":"int"}]}}`,
-			addVersion(2, -1, "select 2", ""), setCurrent(-1)}, 2, []int{1, 2}, "1 2"},
+		"schema -1": {[]string{
+			`{"action":"add-schema","schema":{"type":"struct","fields":[{"id":0,"name":"n","required":false,"type":"int"}]}}`,
+			addVersion(2, -1, "select 2", ""), setCurrent(-1),
+		}, 2, []int{1, 2}, "1 2"},
 		"schema -1 of a known schema": {[]string{`{"action":"add-schema","schema":` + viewSchema + `}`, addVersion(2, -1, "select 2", ""), setCurrent(-1)}, 2, []int{1, 2}, "1 2"},
 		"not made current":            {[]string{addVersion(2, 0, "select 2", "")}, 1, []int{1, 2}, "1"},
 		"last change counts":          {[]string{addVersion(2, 0, "select 2", ""), setCurrent(-1), addVersion(3, 0, "select 3", ""), setCurrent(3)}, 3, []int{1, 2, 3}, "1 3"},

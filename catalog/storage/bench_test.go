@@ -25,7 +25,7 @@ func BenchmarkWrite(b *testing.B) {
 	b.Run("floor", func(b *testing.B) {
 		root := b.TempDir()
 		for i := 0; b.Loop(); i++ {
-			writeSynced(b, filepath.Join(root, fmt.Sprint(i)), data)
+			writeSynced(b, filepath.Join(root, strconv.Itoa(i)), data)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -202,10 +203,8 @@ func (f *Files) writable(location string) (place, error) {
 	if p.local != "" && f.anyFile {
 		return p, nil
 	}
-	for _, root := range f.roots {
-		if p.within(root) {
-			return p, nil
-		}
+	if slices.ContainsFunc(f.roots, p.within) {
+		return p, nil
 	}
 	return place{}, catalog.Errorf(catalog.KindInvalid, "location %s is outside of what this server may write", location)
 }

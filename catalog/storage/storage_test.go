@@ -143,7 +143,7 @@ func TestFilesNeverReplaces(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
-			body := strings.Repeat(fmt.Sprint(i%10), 4096)
+			body := strings.Repeat(strconv.Itoa(i%10), 4096)
 			switch err := f.Write(t.Context(), location, []byte(body)); {
 			case err == nil:
 				wins.Store(i, body)

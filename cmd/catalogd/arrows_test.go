@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 	"mv/postgres":          {"mv", "catalog"},
 	"mv/changes":           {"mv", "catalog", "catalog/metadata", "mv/plan"},
 	"mv/changes/tabletest": {},
-	"mv/publish":           {"mv", "catalog", "catalog/metadata", "mv/plan"},
+	"mv/publish":           {"mv", "catalog", "catalog/metadata", "mv/plan", "mv/changes"},
 	"mv/exec/duckdb":       {"mv", "mv/plan", "catalog"},
 	"mv/exec/exectest":     {"mv", "mv/plan", "catalog"},
 

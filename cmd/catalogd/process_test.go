@@ -49,7 +49,12 @@ func command(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Env = append(os.Environ(), asCatalogd+"=1")
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, envPrefix) { // what the developer has set is not what is tested
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	cmd.Env = append(cmd.Env, asCatalogd+"=1")
 	return cmd
 }
 

@@ -12,8 +12,10 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     NoSuchViewError,
     TableAlreadyExistsError,
+    ViewAlreadyExistsError,
 )
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, SetPropertiesUpdate
+from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
 
 import lake
 
@@ -116,12 +118,29 @@ def views(catalog, top):
     lake.raises(NoSuchTableError, lambda: catalog.load_table((*top, "mv__storage")), "mv__storage")
 
 
+def own_views(catalog, top):
+    """Plain views, as PyIceberg makes them."""
+    version = ViewVersion(
+        schema_id=0, default_namespace=top,
+        representations=[ViewRepresentation(SQLViewRepresentation(type="sql", sql="SELECT id FROM back", dialect="spark"))],
+    )
+    made = catalog.create_view((*top, "plain"), pa.schema([("id", pa.int64())]), version, properties={"comment": "mine"})
+    loaded = catalog.load_view((*top, "plain"))
+    lake.equal(loaded.metadata, made.metadata, "view metadata")
+    lake.equal(loaded.metadata.properties, {"comment": "mine"}, "view properties")
+    lake.raises(ViewAlreadyExistsError, lambda: catalog.create_view((*top, "plain"), pa.schema([("id", pa.int64())]), version), "plain")
+    lake.equal(catalog.list_views(top), [(*top, "plain")], "views")
+    catalog.drop_view((*top, "plain"))
+    lake.raises(NoSuchViewError, lambda: catalog.load_view((*top, "plain")), "plain")
+
+
 def main():
     catalog = lake.catalog()
     top, nested = namespaces(catalog)
     tables(catalog, top, nested)
     commits(catalog, top)
     views(catalog, top)
+    own_views(catalog, top)
 
 
 sys.exit(main())

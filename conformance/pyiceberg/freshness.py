@@ -1,8 +1,10 @@
 """Every state that a materialized view can be in, on real data, and the way out of it."""
 
+import json
 import sys
 
 import pyarrow as pa
+from pyiceberg.exceptions import ForbiddenError
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.table.snapshots import Operation, Summary
 
@@ -16,23 +18,27 @@ def arrow(*days):
     return pa.Table.from_pylist([{"day": lake.day(d), "n": d + 1} for d in days], schema=ARROW)
 
 
-def compact(table):
-    """Rewrites all files into one, as a snapshot that says so."""
+def rewrite(table, rows, operation, properties):
+    """Puts rows in the place of all files, in one snapshot: PyIceberg's overwrite makes two."""
     files = [task.file for task in table.scan().plan_files()]
-    rows = table.scan().to_arrow()
     with table.transaction() as tx:
-        with tx.update_snapshot().overwrite() as overwrite:
+        with tx.update_snapshot(snapshot_properties=properties).overwrite() as overwrite:
             for file in files:
                 overwrite.delete_data_file(file)
             for file in _dataframe_to_data_files(table_metadata=tx.table_metadata, df=rows, io=table.io):
                 overwrite.append_data_file(file)
             summarise = overwrite._summary
 
-            def summary(properties=None):
-                return Summary(Operation.REPLACE, **summarise(properties or {}).additional_properties)
+            def summary(more):
+                return Summary(operation, **summarise(more).additional_properties)
 
             overwrite._summary = summary
-    lake.equal(table.current_snapshot().summary.operation, Operation.REPLACE, "operation of a compaction")
+    lake.equal(table.current_snapshot().summary.operation, operation, "operation")
+
+
+def compact(table):
+    """Rewrites all files into one, as a snapshot that says so."""
+    rewrite(table, table.scan().to_arrow(), Operation.REPLACE, {})
 
 
 class Scene:
@@ -171,10 +177,37 @@ def nested(catalog):
     top.status("fresh", True, "UP_TO_DATE")
 
 
+def external(catalog):
+    """An engine of its own refreshes the view: its snapshot says what it read."""
+    table = catalog.create_table((*NAMESPACE, "read"), ARROW)
+    table.append(arrow(1, 2))
+    view = lake.View.create(catalog, NAMESPACE, "external_v", "SELECT day, n FROM read", properties={"catalogd.refresh": "external"})
+
+    def state(version=1, uuid=None, **more):
+        source = {
+            "type": "table", "namespace": list(NAMESPACE), "name": "read", "uuid": uuid or str(table.metadata.table_uuid),
+            "snapshot-id": table.current_snapshot().snapshot_id, **more,
+        }
+        return {"refresh-state": json.dumps({"view-version-id": version, "refresh-start-timestamp-ms": 1, "source-states": [source]})}
+
+    storage = view.storage()
+    rows = table.scan().to_arrow()
+    for wrong in ({}, state(version=7), state(uuid="00000000-0000-0000-0000-000000000000"), {"refresh-state": "{"}):
+        lake.raises(ForbiddenError, lambda: storage.append(rows, snapshot_properties=wrong), "external_v__storage")
+    view.status("never-refreshed", False, "NEVER_REFRESHED")
+    storage.append(rows, snapshot_properties=state())
+    f = view.status("fresh", True, "UP_TO_DATE")
+    lake.equal(f["storage-snapshot-id"], storage.current_snapshot().snapshot_id, "storage snapshot")
+    table.append(arrow(3))
+    view.status("stale", False, "SOURCE_CHANGED")
+    rewrite(storage, table.scan().to_arrow(), Operation.OVERWRITE, state())
+    lake.same_rows(view.rows(), lake.rows_of(table), "rows of an external refresh")
+
+
 def main():
     catalog = lake.catalog()
     catalog.create_namespace(NAMESPACE)
-    for scenario in (never, stale, compacted, rolled_back, dropped, nested):
+    for scenario in (never, stale, compacted, rolled_back, dropped, nested, external):
         scenario(catalog)
 
 

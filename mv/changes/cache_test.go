@@ -30,7 +30,7 @@ func TestCache(t *testing.T) {
 		t.Error("a manifest that pushes out all others is held")
 	}
 	for i := range 1000 {
-		r.cache.put(fmt.Sprint(i), nil)
+		r.cache.put(strconv.Itoa(i), nil)
 	}
 	if r.cache.used > r.cache.limit || len(r.cache.held) != r.cache.order.Len() {
 		t.Errorf("used %d of %d, %d held, %d in order", r.cache.used, r.cache.limit, len(r.cache.held), r.cache.order.Len())

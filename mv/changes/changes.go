@@ -99,10 +99,10 @@ func (r *Reader) Changes(ctx context.Context, doc []byte, from, to int64, column
 		return Change{}, err
 	}
 	w := &walk{session: r.session(d), distrust: r.distrust, columns: d.columns(columns)}
-	switch {
-	case from == to:
+	switch from {
+	case to:
 		return w.change(nil), nil
-	case from == mv.NoSnapshot:
+	case mv.NoSnapshot:
 		path, _ := d.chain(nil, id(to))
 		w.everything(ReasonFirstRefresh)
 		return w.change(path), nil

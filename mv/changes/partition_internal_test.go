@@ -35,7 +35,11 @@ var samples = []sample{
 func TestPreimageInvertsTransform(t *testing.T) {
 	t.Parallel()
 	transforms := []iceberg.Transform{
-		iceberg.IdentityTransform{}, iceberg.YearTransform{}, iceberg.MonthTransform{}, iceberg.DayTransform{}, iceberg.HourTransform{},
+		iceberg.IdentityTransform{},
+		iceberg.YearTransform{},
+		iceberg.MonthTransform{},
+		iceberg.DayTransform{},
+		iceberg.HourTransform{},
 		iceberg.TruncateTransform{Width: 10},
 	}
 	rapid.Check(t, func(rt *rapid.T) {

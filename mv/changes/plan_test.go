@@ -46,10 +46,12 @@ func options() []tabletest.Options {
 
 // names flattens an input file for comparison.
 func names(path string, lists ...[]string) string {
+	var pathSb49 strings.Builder
 	for _, l := range lists {
 		slices.Sort(l)
-		path += fmt.Sprintf(" %v", l)
+		pathSb49.WriteString(fmt.Sprintf(" %v", l))
 	}
+	path += pathSb49.String()
 	return path
 }
 
@@ -257,9 +259,12 @@ func TestPlanIdentityPartitionValues(t *testing.T) {
 	t.Parallel()
 	loc := "file://" + t.TempDir()
 	fields := []iceberg.NestedField{
-		{ID: 1, Name: "d", Type: iceberg.PrimitiveTypes.Date}, {ID: 2, Name: "t", Type: iceberg.PrimitiveTypes.TimestampTz},
-		{ID: 3, Name: "s", Type: iceberg.PrimitiveTypes.String}, {ID: 4, Name: "n", Type: iceberg.PrimitiveTypes.Int64},
-		{ID: 5, Name: "b", Type: iceberg.PrimitiveTypes.Bool}, {ID: 6, Name: "c", Type: iceberg.DecimalTypeOf(9, 2)},
+		{ID: 1, Name: "d", Type: iceberg.PrimitiveTypes.Date},
+		{ID: 2, Name: "t", Type: iceberg.PrimitiveTypes.TimestampTz},
+		{ID: 3, Name: "s", Type: iceberg.PrimitiveTypes.String},
+		{ID: 4, Name: "n", Type: iceberg.PrimitiveTypes.Int64},
+		{ID: 5, Name: "b", Type: iceberg.PrimitiveTypes.Bool},
+		{ID: 6, Name: "c", Type: iceberg.DecimalTypeOf(9, 2)},
 	}
 	values := []any{iceberg.Date(19_000), iceberg.Timestamp(1_700_000_000_123_456), `a"b`, int64(9007199254740993), true, nil}
 	want := []string{`"2022-01-08"`, `"2023-11-14T22:13:20.123456+00:00"`, `"a\"b"`, `9007199254740993`, `true`, `null`}
@@ -281,7 +286,7 @@ func TestPlanIdentityPartitionValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, f := range fields {
-		if v := got.Files[0].Partition[fmt.Sprint(f.ID)]; string(v) != want[i] || !json.Valid(v) {
+		if v := got.Files[0].Partition[strconv.Itoa(f.ID)]; string(v) != want[i] || !json.Valid(v) {
 			t.Errorf("column %s = %s, want %s", f.Name, v, want[i])
 		}
 	}

@@ -66,7 +66,7 @@ func readPositions(ctx context.Context, raw []byte, path string, hit *roaring64.
 		}
 	}
 	if paths < 0 || positions < 0 {
-		return fmt.Errorf("columns file_path and pos are missing")
+		return errors.New("columns file_path and pos are missing")
 	}
 	rec, err := reader.GetRecordReader(ctx, []int{paths, positions}, nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func addPositions(batch arrow.RecordBatch, path string, hit *roaring64.Bitmap) e
 		}
 	}
 	if names == nil || positions == nil {
-		return fmt.Errorf("columns file_path and pos have other types than string and long")
+		return errors.New("columns file_path and pos have other types than string and long")
 	}
 	for i := range int(batch.NumRows()) {
 		if names.Value(i) != path {

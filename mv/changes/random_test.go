@@ -98,9 +98,11 @@ func (h *history) liveFiles() map[string]iceberg.DataFile {
 	out := map[string]iceberg.DataFile{}
 	for _, task := range h.tbl.Tasks() {
 		key := task.File.FilePath()
+		var keySb101 strings.Builder
 		for _, del := range slices.Concat(task.DeleteFiles, task.DeletionVectorFiles, task.EqualityDeleteFiles) {
-			key += " " + del.FilePath()
+			keySb101.WriteString(" " + del.FilePath())
 		}
+		key += keySb101.String()
 		out[key] = task.File
 	}
 	return out

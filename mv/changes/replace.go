@@ -2,6 +2,7 @@ package changes
 
 import (
 	"context"
+	"slices"
 
 	"github.com/apache/iceberg-go"
 )
@@ -56,7 +57,7 @@ func (w *walk) standing(ctx context.Context, d *delta) ([]*entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		deletes = append(deletes[:len(deletes):len(deletes)], entries...)
+		deletes = append(slices.Clip(deletes), entries...)
 	}
 	return deletes, nil
 }

@@ -126,7 +126,7 @@ func ParseSort(fields, columns []string) (Sort, error) {
 	for _, f := range fields {
 		words := strings.Fields(f)
 		if len(words) == 0 {
-			return nil, fmt.Errorf("a sort field is empty")
+			return nil, errors.New("a sort field is empty")
 		}
 		s := SortField{Column: unquoted(words[0])}
 		rest := strings.ToLower(strings.Join(words[1:], " "))

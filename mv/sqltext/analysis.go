@@ -31,8 +31,10 @@ func (t TableRef) Name() string {
 func (t TableRef) String() string { return strings.Join(t.Parts, ".") }
 
 func (t *tableName) ref() TableRef {
-	r := TableRef{Index: t.index, Start: t.start, End: t.end, Alias: t.as.alias.name, TimeTravel: t.timeTravel,
-		Sampled: t.sampled, InExpression: t.inExpression, File: t.file}
+	r := TableRef{
+		Index: t.index, Start: t.start, End: t.end, Alias: t.as.alias.name, TimeTravel: t.timeTravel,
+		Sampled: t.sampled, InExpression: t.inExpression, File: t.file,
+	}
 	for _, p := range t.parts {
 		r.Parts = append(r.Parts, p.name)
 	}
@@ -133,8 +135,10 @@ func (q *Query) Functions() []FunctionCall {
 			}
 		},
 		expr: func(e *expr) {
-			c := FunctionCall{Name: e.callName(), Offset: e.start, Args: len(e.args), Table: inFrom[e], Window: e.window,
-				Distinct: e.distinct, Filter: e.filter != nil, Ordered: len(e.order) > 0}
+			c := FunctionCall{
+				Name: e.callName(), Offset: e.start, Args: len(e.args), Table: inFrom[e], Window: e.window,
+				Distinct: e.distinct, Filter: e.filter != nil, Ordered: len(e.order) > 0,
+			}
 			switch e.kind {
 			case exCall:
 				c.Operator = len(e.parts) == 0 && !bareCalls[e.name]

@@ -63,8 +63,10 @@ func (b Bucket) String() string {
 }
 
 // unitRank orders the units that divide one another; week stands aside.
-var unitRank = map[Unit]int{Microsecond: 1, Millisecond: 2, Second: 3, Minute: 4, Hour: 5, Day: 6, Week: 7, Month: 8,
-	Quarter: 9, Year: 10, Decade: 11, Century: 12, Millennium: 13}
+var unitRank = map[Unit]int{
+	Microsecond: 1, Millisecond: 2, Second: 3, Minute: 4, Hour: 5, Day: 6, Week: 7, Month: 8,
+	Quarter: 9, Year: 10, Decade: 11, Century: 12, Millennium: 13,
+}
 
 // divides reports whether every bucket of unit b is made of whole buckets of unit a.
 func divides(a, b Unit) bool {

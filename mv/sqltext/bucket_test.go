@@ -16,8 +16,10 @@ const (
 	year12000    = 316516204800 * 1_000_000 // 12000-01-01, beyond the four-digit years
 )
 
-var units = []sqltext.Unit{sqltext.Microsecond, sqltext.Millisecond, sqltext.Second, sqltext.Minute, sqltext.Hour, sqltext.Day,
-	sqltext.Week, sqltext.Month, sqltext.Quarter, sqltext.Year, sqltext.Decade, sqltext.Century, sqltext.Millennium}
+var units = []sqltext.Unit{
+	sqltext.Microsecond, sqltext.Millisecond, sqltext.Second, sqltext.Minute, sqltext.Hour, sqltext.Day,
+	sqltext.Week, sqltext.Month, sqltext.Quarter, sqltext.Year, sqltext.Decade, sqltext.Century, sqltext.Millennium,
+}
 
 // timestamps returns points in time that are random, on the edges of calendar units, and
 // one microsecond beside them.

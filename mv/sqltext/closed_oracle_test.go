@@ -16,10 +16,24 @@ import (
 // schemas are the tables of the property test. Values are few, so that groups, joins and
 // duplicates happen, and NULLs are many.
 var schemas = map[string][]sqltext.Column{
-	"t": {{Name: "ts", Type: "timestamp"}, {Name: "d", Type: "date"}, {Name: "tz", Type: "timestamptz"}, {Name: "s", Type: "string"},
-		{Name: "p", Type: "double"}, {Name: "q", Type: "long"}, {Name: "k", Type: "long"}},
-	"u": {{Name: "ts", Type: "timestamp"}, {Name: "d", Type: "date"}, {Name: "tz", Type: "timestamptz"}, {Name: "s", Type: "string"},
-		{Name: "p", Type: "double"}, {Name: "q", Type: "long"}, {Name: "k", Type: "long"}},
+	"t": {
+		{Name: "ts", Type: "timestamp"},
+		{Name: "d", Type: "date"},
+		{Name: "tz", Type: "timestamptz"},
+		{Name: "s", Type: "string"},
+		{Name: "p", Type: "double"},
+		{Name: "q", Type: "long"},
+		{Name: "k", Type: "long"},
+	},
+	"u": {
+		{Name: "ts", Type: "timestamp"},
+		{Name: "d", Type: "date"},
+		{Name: "tz", Type: "timestamptz"},
+		{Name: "s", Type: "string"},
+		{Name: "p", Type: "double"},
+		{Name: "q", Type: "long"},
+		{Name: "k", Type: "long"},
+	},
 	"dim": {{Name: "k", Type: "long"}, {Name: "v", Type: "string"}, {Name: "day", Type: "date"}},
 }
 
@@ -62,7 +76,7 @@ func randomValue(r *rand.Rand, typ string) string {
 	case "double":
 		return []string{"0.5", "1.25", "-2", "8"}[r.IntN(4)]
 	}
-	return fmt.Sprint(r.IntN(4))
+	return strconv.Itoa(r.IntN(4))
 }
 
 func exec(t *testing.T, db *sql.DB, query string) {
@@ -350,8 +364,10 @@ func randomSelect(r *rand.Rand, width int) string {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	from := pick("t", "t", "t AS z", "(SELECT * FROM t WHERE q > 0) AS y", "t JOIN dim ON t.k = dim.k", "t LEFT JOIN dim ON t.k = dim.k",
 		"dim LEFT JOIN t ON t.d = dim.day", "t JOIN dim ON t.d = dim.day", "(SELECT * FROM t UNION ALL SELECT * FROM u) w", "t FULL JOIN dim ON t.d = dim.day")
-	exprs := []string{"d", "ts", "s", "date_trunc('day', ts)", "date_trunc('month', d)", "date_trunc('hour', ts)", "CAST(ts AS DATE)",
-		"upper(s)", "q", "date_trunc('day', tz)", "CAST(date_trunc('month', ts) AS DATE)", "s || 'x'", "date_trunc('quarter', date_trunc('day', ts))"}
+	exprs := []string{
+		"d", "ts", "s", "date_trunc('day', ts)", "date_trunc('month', d)", "date_trunc('hour', ts)", "CAST(ts AS DATE)",
+		"upper(s)", "q", "date_trunc('day', tz)", "CAST(date_trunc('month', ts) AS DATE)", "s || 'x'", "date_trunc('quarter', date_trunc('day', ts))",
+	}
 	names := []string{"", " AS d", " AS ts", " AS b", " AS x", " AS s"}
 	var items, keys []string
 	for i := range width {
@@ -363,7 +379,7 @@ func randomSelect(r *rand.Rand, width int) string {
 		case alias != "" && r.IntN(2) == 0:
 			keys = append(keys, strings.TrimPrefix(alias, " AS "))
 		case r.IntN(2) == 0:
-			keys = append(keys, fmt.Sprint(i+1))
+			keys = append(keys, strconv.Itoa(i+1))
 		default:
 			keys = append(keys, e)
 		}

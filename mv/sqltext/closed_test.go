@@ -15,8 +15,16 @@ func namedColumns(ref sqltext.TableRef) []sqltext.Column {
 	case "unknown":
 		return nil
 	}
-	return []sqltext.Column{{Name: "ts", Type: "timestamp"}, {Name: "d", Type: "date"}, {Name: "tz", Type: "timestamptz"},
-		{Name: "ns", Type: "timestamp_ns"}, {Name: "symbol", Type: "string"}, {Name: "price", Type: "double"}, {Name: "qty", Type: "long"}, {Name: "k", Type: "long"}}
+	return []sqltext.Column{
+		{Name: "ts", Type: "timestamp"},
+		{Name: "d", Type: "date"},
+		{Name: "tz", Type: "timestamptz"},
+		{Name: "ns", Type: "timestamp_ns"},
+		{Name: "symbol", Type: "string"},
+		{Name: "price", Type: "double"},
+		{Name: "qty", Type: "long"},
+		{Name: "k", Type: "long"},
+	}
 }
 
 // closedCase says what Closed must answer. T numbers are those of the list of inputs on

@@ -196,9 +196,11 @@ func (w *duckTree) table(n map[string]any, ctes []string) {
 }
 
 // aggregateNames are the aggregates that the corpus uses.
-var aggregateNames = map[string]bool{"count": true, "sum": true, "min": true, "max": true, "avg": true, "array_agg": true,
+var aggregateNames = map[string]bool{
+	"count": true, "sum": true, "min": true, "max": true, "avg": true, "array_agg": true,
 	"string_agg": true, "min_by": true, "max_by": true, "mode": true, "percentile_cont": true, "list": true, "first": true,
-	"any_value": true, "bool_and": true, "median": true, "quantile_cont": true, "arg_min": true, "stddev": true, "count_if": true}
+	"any_value": true, "bool_and": true, "median": true, "quantile_cont": true, "arg_min": true, "stddev": true, "count_if": true,
+}
 
 // TestNondeterministic_agreesWithDuckDB checks that no function counts as deterministic
 // that DuckDB says is not.

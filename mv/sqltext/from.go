@@ -1,6 +1,9 @@
 package sqltext
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // from returns the scope of a FROM clause.
 func (a *analyser) from(list []tableNode) *scope {
@@ -275,9 +278,7 @@ func (a *analyser) combine(l, r *scope, j *joinNode, using []ident) *scope {
 		out.binds, out.open, out.star = l.binds, l.open, l.star
 		return out
 	}
-	for name, c := range r.merged {
-		out.merged[name] = c
-	}
+	maps.Copy(out.merged, r.merged)
 	if j.natural && (l.open || r.open) {
 		out.open = true
 	}

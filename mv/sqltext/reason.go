@@ -38,11 +38,13 @@ const (
 // codeRank orders the codes by how telling they are.
 var codeRank = func() map[Code]int {
 	m := map[Code]int{}
-	for i, c := range []Code{CodeOpaque, CodeNoSource, CodeFileSource, CodeTableFunction, CodeTimeTravel, CodeSample,
+	for i, c := range []Code{
+		CodeOpaque, CodeNoSource, CodeFileSource, CodeTableFunction, CodeTimeTravel, CodeSample,
 		CodeHiddenColumn, CodeQualified, CodeNondeterministic, CodeUnknownFunction, CodeUnknownColumns, CodeSubquery,
 		CodeSeveralSources, CodeRecursive, CodeLimit, CodeDistinctOn, CodeSelfJoin, CodeOuterJoin, CodeJoin,
 		CodeSetOperation, CodeGroupingSets, CodeNoGroupBy, CodeWindow, CodeDistinct, CodeFloatBucket,
-		CodeZoneDependent, CodeShadowed, CodeNoBucket} {
+		CodeZoneDependent, CodeShadowed, CodeNoBucket,
+	} {
 		m[c] = i
 	}
 	return m

@@ -1,6 +1,7 @@
 package sqltext
 
 import (
+	"slices"
 	"sort"
 	"strings"
 )
@@ -127,17 +128,19 @@ func (r *resolver) name(t *tableName) {
 	t.with = r.with
 	if len(t.parts) == 1 {
 		name := t.parts[0].name
-		for i := len(r.scope) - 1; i >= 0; i-- {
-			if strings.EqualFold(r.scope[i].name.name, name) {
-				t.cte = r.scope[i]
+		for _, v := range slices.Backward(r.scope) {
+			if strings.EqualFold(v.name.name, name) {
+				t.cte = v
 				return
 			}
 		}
 		for _, c := range r.pending {
 			if strings.EqualFold(c.name.name, name) {
 				// Engines disagree on whether this is the later CTE or a table.
-				r.q.root.opaque = append(r.q.root.opaque, &expr{kind: exOpaque, span: t.span, tables: true,
-					reason: "reference to " + name + " before its definition"})
+				r.q.root.opaque = append(r.q.root.opaque, &expr{
+					kind: exOpaque, span: t.span, tables: true,
+					reason: "reference to " + name + " before its definition",
+				})
 			}
 		}
 	}

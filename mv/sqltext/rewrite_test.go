@@ -20,8 +20,11 @@ func TestRewriteTables(t *testing.T) {
 		{sqltext.DuckDB, "SELECT * FROM t", []sqltext.Replacement{{Name: twin, Predicate: "d = 1"}}, `SELECT * FROM (SELECT * FROM "ns"."t~7" WHERE d = 1) AS "t"`},
 		{sqltext.DuckDB, "SELECT t.x FROM a.b.T WHERE x OR y -- end", []sqltext.Replacement{{Name: twin}}, `SELECT t.x FROM (SELECT * FROM "ns"."t~7") AS "T" WHERE x OR y -- end`},
 		{sqltext.DuckDB, "SELECT * FROM t /* c */ AS x (a, b), u", []sqltext.Replacement{{Name: twin}}, `SELECT * FROM (SELECT * FROM "ns"."t~7") AS x (a, b), u`},
-		{sqltext.DuckDB, "SELECT * FROM t x JOIN t y USING (k)", []sqltext.Replacement{{Ref: 1, Predicate: "k > 1"}, {Ref: 0, Name: twin}},
-			`SELECT * FROM (SELECT * FROM "ns"."t~7") x JOIN (SELECT * FROM t WHERE k > 1) y USING (k)`},
+		{
+			sqltext.DuckDB, "SELECT * FROM t x JOIN t y USING (k)",
+			[]sqltext.Replacement{{Ref: 1, Predicate: "k > 1"}, {Ref: 0, Name: twin}},
+			`SELECT * FROM (SELECT * FROM "ns"."t~7") x JOIN (SELECT * FROM t WHERE k > 1) y USING (k)`,
+		},
 		{sqltext.DuckDB, "SELECT * FROM s: t", []sqltext.Replacement{{Name: twin}}, `SELECT * FROM (SELECT * FROM "ns"."t~7") AS "s"`},
 		{sqltext.DuckDB, "FROM t SELECT x", []sqltext.Replacement{{Name: twin}}, `FROM (SELECT * FROM "ns"."t~7") AS "t" SELECT x`},
 		{sqltext.DuckDB, "WITH t AS (SELECT * FROM t) SELECT * FROM t", []sqltext.Replacement{{Name: twin}}, `WITH t AS (SELECT * FROM (SELECT * FROM "ns"."t~7") AS "t") SELECT * FROM t`},

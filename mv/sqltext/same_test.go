@@ -59,8 +59,16 @@ func TestNormalise_refuses(t *testing.T) {
 }
 
 func sameColumns(sqltext.TableRef) []sqltext.Column {
-	return []sqltext.Column{{Name: "ts", Type: "timestamp"}, {Name: "tz", Type: "timestamptz"}, {Name: "d", Type: "date"}, {Name: "s", Type: "string"},
-		{Name: "f", Type: "double"}, {Name: "m", Type: "decimal(10, 2)"}, {Name: "i", Type: "int"}, {Name: "l", Type: "long"}}
+	return []sqltext.Column{
+		{Name: "ts", Type: "timestamp"},
+		{Name: "tz", Type: "timestamptz"},
+		{Name: "d", Type: "date"},
+		{Name: "s", Type: "string"},
+		{Name: "f", Type: "double"},
+		{Name: "m", Type: "decimal(10, 2)"},
+		{Name: "i", Type: "int"},
+		{Name: "l", Type: "long"},
+	}
 }
 
 func TestCheckSame(t *testing.T) {

@@ -13,8 +13,10 @@ const (
 )
 
 // fixedUnits are the microseconds of units that always have the same length.
-var fixedUnits = map[string]int64{"microsecond": 1, "millisecond": 1000, "second": 1_000_000, "minute": 60_000_000,
-	"hour": 3_600_000_000, "day": microsPerDay, "week": 7 * microsPerDay}
+var fixedUnits = map[string]int64{
+	"microsecond": 1, "millisecond": 1000, "second": 1_000_000, "minute": 60_000_000,
+	"hour": 3_600_000_000, "day": microsPerDay, "week": 7 * microsPerDay,
+}
 
 // monthUnits are the months of units that are made of months.
 var monthUnits = map[string]int64{"month": 1, "quarter": 3, "year": 12}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -73,9 +74,7 @@ func New(tb testing.TB, o Options) *Table {
 	if o.NoStats {
 		props["write.metadata.metrics.default"] = "none"
 	}
-	for k, v := range o.Properties {
-		props[k] = v
-	}
+	maps.Copy(props, o.Properties)
 	if o.Location == "" {
 		o.Location = "file://" + tb.TempDir()
 	}

@@ -63,7 +63,7 @@ func (in *instance) stubs(ctx context.Context, relations []mv.Relation) ([]strin
 func relationFields(r mv.Relation) ([]field, error) {
 	fields, err := parseSchema(r.Schema)
 	if err == nil && len(fields) == 0 {
-		err = fmt.Errorf("the schema has no columns")
+		err = errors.New("the schema has no columns")
 	}
 	return fields, err
 }
@@ -145,7 +145,7 @@ func icebergOf(info driverduckdb.TypeInfo, t driverduckdb.Type, ids *int) (text 
 			return icebergStruct(d, ids)
 		}
 	}
-	return "", false, fmt.Errorf("its DuckDB type has no Iceberg counterpart: write CAST(… AS VARCHAR)")
+	return "", false, errors.New("its DuckDB type has no Iceberg counterpart: write CAST(… AS VARCHAR)")
 }
 
 func nextID(ids *int) int {

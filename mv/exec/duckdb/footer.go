@@ -153,7 +153,7 @@ func (w *schemaWalk) fields(g *schema.GroupNode) ([]*column, error) {
 // two-level form, by the compatibility rules of the Parquet format.
 func (w *schemaWalk) listElement(g *schema.GroupNode) ([]*column, error) {
 	if g.NumFields() != 1 || g.Field(0).RepetitionType() != parquet.Repetitions.Repeated {
-		return nil, fmt.Errorf("LIST without a repeated field")
+		return nil, errors.New("LIST without a repeated field")
 	}
 	rep := g.Field(0)
 	inner, ok := rep.(*schema.GroupNode)
@@ -167,11 +167,11 @@ func (w *schemaWalk) listElement(g *schema.GroupNode) ([]*column, error) {
 
 func (w *schemaWalk) mapEntries(g *schema.GroupNode) ([]*column, error) {
 	if g.NumFields() != 1 {
-		return nil, fmt.Errorf("MAP without a repeated group")
+		return nil, errors.New("MAP without a repeated group")
 	}
 	inner, ok := g.Field(0).(*schema.GroupNode)
 	if !ok || inner.NumFields() != 2 {
-		return nil, fmt.Errorf("MAP whose entries are not key and value")
+		return nil, errors.New("MAP whose entries are not key and value")
 	}
 	return w.fields(inner)
 }

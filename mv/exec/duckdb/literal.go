@@ -106,7 +106,7 @@ func temporalLiteral(t icebergType, text string) (string, error) {
 		}
 		return fmt.Sprintf("make_timestamptz((%d)::BIGINT)", stored/1000), nil
 	}
-	return "", fmt.Errorf("no value of this type can be written")
+	return "", errors.New("no value of this type can be written")
 }
 
 // finerThanMicros explains the one refusal that a value and not a type causes.

@@ -172,7 +172,7 @@ func TestEngine_NoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range strings.Split(strings.TrimRight(string(env), "\x00"), "\x00") {
+	for v := range strings.SplitSeq(strings.TrimRight(string(env), "\x00"), "\x00") {
 		name, _, _ := strings.Cut(v, "=")
 		switch name {
 		case "PATH", "TZ", "HOME", "TMPDIR":

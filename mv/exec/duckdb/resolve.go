@@ -3,6 +3,7 @@ package duckdb
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,12 +68,7 @@ func assignIDs(cols []*column, parent shape, mapping []mappedField) {
 }
 
 func (m mappedField) has(name string) bool {
-	for _, n := range m.Names {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.Names, name)
 }
 
 // source is a data file with its footer.
@@ -342,10 +338,5 @@ func exactMicros(t icebergType, x string) string {
 }
 
 func oneOf(s string, set ...string) bool {
-	for _, x := range set {
-		if s == x {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(set, s)
 }

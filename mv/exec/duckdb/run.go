@@ -12,9 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/duckdb/duckdb-go/v2/mapping"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/catalogd/catalogd/catalog"
 	"github.com/catalogd/catalogd/mv"

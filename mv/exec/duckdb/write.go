@@ -62,7 +62,7 @@ func writable(t icebergType) error {
 	case kFixed:
 		return fmt.Errorf("type %s cannot be written: declare the column as binary", t.text)
 	case kTimestamptzNS:
-		return fmt.Errorf("type timestamptz_ns cannot be written: declare the column as timestamptz")
+		return errors.New("type timestamptz_ns cannot be written: declare the column as timestamptz")
 	case kUnknown, kOpaque:
 		return fmt.Errorf("type %s cannot be written", t.text)
 	}

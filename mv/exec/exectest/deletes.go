@@ -94,8 +94,10 @@ func deletePartitioned(version int) func(*testing.T, mv.Engine) {
 }
 
 func deleteManyRows(t *testing.T, e mv.Engine) {
-	s := newSource(t, tableSpec{version: 2, schema: iceberg.NewSchema(0, nf(1, "id", p.Int32), nf(2, "s", p.String), nf(3, "part", p.Int32)),
-		props: iceberg.Properties{"write.parquet.row-group-limit": "1000"}})
+	s := newSource(t, tableSpec{
+		version: 2, schema: iceberg.NewSchema(0, nf(1, "id", p.Int32), nf(2, "s", p.String), nf(3, "part", p.Int32)),
+		props: iceberg.Properties{"write.parquet.row-group-limit": "1000"},
+	})
 	s.append(numbers(0, 5000))
 	s.delete(iceberg.NewAnd(id(">=", 990), id("<", 1010)))
 	s.delete(iceberg.NewOr(id("=", 4999), id("=", 0)))

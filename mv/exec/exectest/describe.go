@@ -37,12 +37,29 @@ func describeTypes(t *testing.T, e mv.Engine) {
 		expr, typ string
 		coerced   bool
 	}{
-		{"true", "boolean", false}, {"1::TINYINT", "int", false}, {"1::SMALLINT", "int", false}, {"id", "int", false}, {"n", "long", false},
-		{"sum(n)", "long", true}, {"1::UTINYINT", "int", false}, {"1::UINTEGER", "long", false}, {"1::UBIGINT", "decimal(20, 0)", false},
-		{"1::FLOAT", "float", false}, {"avg(n)", "double", false}, {"sum(d)", "decimal(38, 2)", false}, {"count(*)", "long", false},
-		{"'x'", "string", false}, {"'x'::BLOB", "binary", false}, {"uuid()", "uuid", false}, {"TIMESTAMP '2024-01-01'", "timestamp", false},
-		{"TIMESTAMP_NS '2024-01-01'", "timestamp_ns", false}, {"max(ts)", "timestamptz", false}, {"DATE '2024-01-01'", "date", false}, {"TIME '10:00'", "time", false},
-		{"'a'::ENUM('a')", "string", false}, {"'{}'::JSON", "string", false},
+		{"true", "boolean", false},
+		{"1::TINYINT", "int", false},
+		{"1::SMALLINT", "int", false},
+		{"id", "int", false},
+		{"n", "long", false},
+		{"sum(n)", "long", true},
+		{"1::UTINYINT", "int", false},
+		{"1::UINTEGER", "long", false},
+		{"1::UBIGINT", "decimal(20, 0)", false},
+		{"1::FLOAT", "float", false},
+		{"avg(n)", "double", false},
+		{"sum(d)", "decimal(38, 2)", false},
+		{"count(*)", "long", false},
+		{"'x'", "string", false},
+		{"'x'::BLOB", "binary", false},
+		{"uuid()", "uuid", false},
+		{"TIMESTAMP '2024-01-01'", "timestamp", false},
+		{"TIMESTAMP_NS '2024-01-01'", "timestamp_ns", false},
+		{"max(ts)", "timestamptz", false},
+		{"DATE '2024-01-01'", "date", false},
+		{"TIME '10:00'", "time", false},
+		{"'a'::ENUM('a')", "string", false},
+		{"'{}'::JSON", "string", false},
 		{"{'a': 1, 'b': ['x']}", `{"type":"struct","fields":[{"id":1,"name":"a","required":false,"type":"int"},{"id":2,"name":"b","required":false,"type":{"type":"list","element-id":3,"element":"string","element-required":false}}]}`, false},
 		{"MAP {'k': 1::HUGEINT}", `{"type":"map","key-id":1,"key":"string","value-id":2,"value":"long","value-required":false}`, true},
 	}
@@ -99,8 +116,16 @@ func invalid(t *testing.T, e mv.Engine, sql string, texts ...string) {
 		t.Errorf("%s: kind %d, want KindInvalid: %v", sql, k, err)
 	}
 	for _, text := range texts {
-		if !strings.Contains(err.(*catalog.Error).Msg, text) {
-			t.Errorf("%s: %q does not say %q", sql, err.(*catalog.Error).Msg, text)
+		if !strings.Contains(func() *catalog.Error {
+			target := &catalog.Error{}
+			_ = errors.As(err, &target)
+			return target
+		}().Msg, text) {
+			t.Errorf("%s: %q does not say %q", sql, func() *catalog.Error {
+				target := &catalog.Error{}
+				_ = errors.As(err, &target)
+				return target
+			}().Msg, text)
 		}
 	}
 }
@@ -133,7 +158,11 @@ func describeErrors(t *testing.T, e mv.Engine) {
 	invalid(t, e, "SELECT '\x00'", "UTF-8")
 	_, err := describe(t, e, "SELECT zz FROM src")
 	for _, noise := range []string{"LINE 1", "Binder Error", "{", "\n", "pg_"} {
-		if err == nil || strings.Contains(err.(*catalog.Error).Msg, noise) {
+		if err == nil || strings.Contains(func() *catalog.Error {
+			target := &catalog.Error{}
+			_ = errors.As(err, &target)
+			return target
+		}().Msg, noise) {
 			t.Errorf("the message %v holds %q", err, noise)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -78,9 +79,7 @@ func newSource(t *testing.T, spec tableSpec) *source {
 		spec.partition = iceberg.UnpartitionedSpec
 	}
 	props := iceberg.Properties{table.PropertyFormatVersion: strconv.Itoa(spec.version), "write.delete.mode": "merge-on-read"}
-	for k, v := range spec.props {
-		props[k] = v
-	}
+	maps.Copy(props, spec.props)
 	dir := t.TempDir()
 	meta := newMetadata(t, spec, dir, props)
 	cat := &memCatalog{meta: map[string]table.Metadata{"db.t": meta}}

@@ -84,7 +84,7 @@ func checkTuples(t *testing.T, tk mv.Task, res mv.Result) map[string]bool {
 			if p.Transform == "void" {
 				continue
 			}
-			got, ok := f.Partition[fmt.Sprint(p.FieldID)]
+			got, ok := f.Partition[strconv.Itoa(p.FieldID)]
 			if !ok || !want[string(got)] {
 				t.Errorf("%s: tuple %s, iceberg-go has %v", f.Path, got, want)
 			}
@@ -140,7 +140,7 @@ func literalJSON(t *testing.T, v iceberg.Optional[iceberg.Literal]) string {
 	var err error
 	switch x := v.Val.Any().(type) {
 	case []byte:
-		b, err = json.Marshal(fmt.Sprintf("%x", x))
+		b, err = json.Marshal(hex.EncodeToString(x))
 	case iceberg.Decimal:
 		b, err = json.Marshal(x.Val.ToString(int32(x.Scale)))
 	default:

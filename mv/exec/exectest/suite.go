@@ -15,8 +15,14 @@ func Run(t *testing.T, newEngine func(t *testing.T) mv.Engine) {
 		name  string
 		tests []testCase
 	}{
-		{"Read", readTests}, {"Deletes", deleteTests}, {"Files", fileTests}, {"Write", writeTests},
-		{"Partition", partitionTests}, {"Describe", describeTests}, {"Guard", guardTests}, {"Limits", limitTests},
+		{"Read", readTests},
+		{"Deletes", deleteTests},
+		{"Files", fileTests},
+		{"Write", writeTests},
+		{"Partition", partitionTests},
+		{"Describe", describeTests},
+		{"Guard", guardTests},
+		{"Limits", limitTests},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {

@@ -118,8 +118,12 @@ func writeOverflow(t *testing.T, e mv.Engine) {
 func writeLossy(t *testing.T, e mv.Engine) {
 	in := one(t)
 	for _, c := range []struct{ expr, typ string }{
-		{"0.1::DOUBLE", "float"}, {"1.5::DOUBLE", "long"}, {"1.55::DECIMAL(5,2)", "decimal(5, 1)"}, {"TIMESTAMP '2024-01-01 00:00:01'", "date"},
-		{"TIMESTAMP_NS '2024-01-01 00:00:00.000000001'", "timestamp"}, {"9007199254740993", "double"},
+		{"0.1::DOUBLE", "float"},
+		{"1.5::DOUBLE", "long"},
+		{"1.55::DECIMAL(5,2)", "decimal(5, 1)"},
+		{"TIMESTAMP '2024-01-01 00:00:01'", "date"},
+		{"TIMESTAMP_NS '2024-01-01 00:00:00.000000001'", "timestamp"},
+		{"9007199254740993", "double"},
 	} {
 		refused(t, e, task(t, "SELECT "+c.expr+" FROM src", []mv.Column{col("c", c.typ, 1)}, in), catalog.KindUnprocessable, `column "c": value `)
 	}
@@ -128,8 +132,13 @@ func writeLossy(t *testing.T, e mv.Engine) {
 func writeMismatch(t *testing.T, e mv.Engine) {
 	in := one(t)
 	for _, c := range []struct{ expr, typ string }{
-		{"'1'", "int"}, {"1", "string"}, {"TIMESTAMP '2024-01-01 00:00:00'", "timestamptz"}, {"TIMESTAMPTZ '2024-01-01 00:00:00+00'", "timestamp"},
-		{"{'a': 1}", `{"type":"struct","fields":[{"id":2,"name":"b","required":false,"type":"int"}]}`}, {"INTERVAL 1 DAY", "string"}, {"'x'::BLOB", "fixed[1]"},
+		{"'1'", "int"},
+		{"1", "string"},
+		{"TIMESTAMP '2024-01-01 00:00:00'", "timestamptz"},
+		{"TIMESTAMPTZ '2024-01-01 00:00:00+00'", "timestamp"},
+		{"{'a': 1}", `{"type":"struct","fields":[{"id":2,"name":"b","required":false,"type":"int"}]}`},
+		{"INTERVAL 1 DAY", "string"},
+		{"'x'::BLOB", "fixed[1]"},
 	} {
 		refused(t, e, task(t, "SELECT "+c.expr+" FROM src", []mv.Column{col("c", c.typ, 1)}, in), catalog.KindUnprocessable, `column "c"`)
 	}
