@@ -237,8 +237,8 @@ func TestMatches(t *testing.T) {
 			t.Errorf("matches(%s, %s) = %t", value, tag, got)
 		}
 	}
-	any := "*"
-	if matches(nil, tag) || matches(&any, "") {
+	star := "*"
+	if matches(nil, tag) || matches(&star, "") {
 		t.Error("matches without a header or without a tag")
 	}
 }

@@ -17,8 +17,8 @@ func (n Namespace) Equal(o Namespace) bool { return slices.Equal(n, o) }
 // TableIdent names a table or a view inside a warehouse. Iceberg uses one identifier
 // type for both, and so do we: a table and a view can never share a name.
 type TableIdent struct {
-	Namespace Namespace
-	Name      string
+	Namespace Namespace `json:"namespace"`
+	Name      string    `json:"name"`
 }
 
 // String gives the dotted form used in messages: ns.sub.name.

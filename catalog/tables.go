@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"strings"
 
@@ -389,6 +390,6 @@ func (s *Service) ReportMetrics(ctx context.Context, warehouse string, id TableI
 	if _, err := s.store.Warehouse(ctx, warehouse); err != nil {
 		return err
 	}
-	s.log.DebugContext(ctx, "metrics report", "table", id.String(), "bytes", len(report))
+	s.log.DebugContext(ctx, "metrics report", slog.String("table", id.String()), slog.Int("bytes", len(report)))
 	return nil
 }

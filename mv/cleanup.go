@@ -211,8 +211,8 @@ func plainText(doc []byte) ([]byte, error) {
 // table alone and nobody has come back to.
 func (c *Cleaner) RemoveDropped(ctx context.Context, d DroppedStorage) error {
 	log := c.log.With(slog.String("table_uuid", d.TableUUID), slog.String("table", d.Name), slog.String("location", d.Location))
-	kept := func(why string, args ...any) error {
-		log.WarnContext(ctx, "dropped storage table not removed: "+why, args...)
+	kept := func(why string, attrs ...slog.Attr) error {
+		log.LogAttrs(ctx, slog.LevelWarn, "dropped storage table not removed", append(attrs, slog.String("why", why))...)
 		return nil
 	}
 	if !ownLocation(d.Location) {

@@ -183,13 +183,10 @@ func (h *house) all() []string {
 	return all
 }
 
-// age makes all files, or some, that much older than now.
-func (h *house) age(d time.Duration, names ...string) {
+// age makes all files that much older than now.
+func (h *house) age(d time.Duration) {
 	h.Helper()
-	if len(names) == 0 {
-		names = h.all()
-	}
-	for _, name := range names {
+	for _, name := range h.all() {
 		at := h.now.Add(-d)
 		h.check(os.Chtimes(strings.TrimPrefix(name, "file://"), at, at))
 	}

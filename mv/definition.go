@@ -27,36 +27,36 @@ const (
 
 // Staleness is the max-staleness-ms of a view.
 type Staleness struct {
-	Unbounded bool          // any age will do
-	Max       time.Duration // 0: always exact
+	Unbounded bool          `json:"unbounded"` // any age will do
+	Max       time.Duration `json:"max-ns"`    // 0: always exact
 }
 
 // Definition is what a materialized view is, as registered when its view version was
 // committed.
 type Definition struct {
-	ViewUUID     string
-	Warehouse    string
-	Ident        catalog.TableIdent
-	VersionID    int
-	Dialect      Dialect
-	SQL          string
-	DefaultNS    catalog.Namespace // of the view version, for unqualified names
-	DefaultCat   string            // the client's name for this catalog, may be empty
-	Storage      catalog.TableIdent
-	StorageUUID  string
-	Columns      []Column
-	Sources      []Source
-	MaxStaleness Staleness
-	Mode         RefreshMode
-	TimeZone     string // engine session zone, default UTC
+	ViewUUID     string             `json:"view-uuid"`
+	Warehouse    string             `json:"warehouse"`
+	Ident        catalog.TableIdent `json:"ident"`
+	VersionID    int                `json:"version-id"`
+	Dialect      Dialect            `json:"dialect"`
+	SQL          string             `json:"sql"`
+	DefaultNS    catalog.Namespace  `json:"default-namespace"` // of the view version, for unqualified names
+	DefaultCat   string             `json:"default-catalog"`   // the client's name for this catalog, may be empty
+	Storage      catalog.TableIdent `json:"storage"`
+	StorageUUID  string             `json:"storage-uuid"`
+	Columns      []Column           `json:"columns"`
+	Sources      []Source           `json:"sources"`
+	MaxStaleness Staleness          `json:"max-staleness"`
+	Mode         RefreshMode        `json:"mode"`
+	TimeZone     string             `json:"time-zone"` // engine session zone, default UTC
 }
 
 // Column is an output column. Type is an Iceberg type in its JSON text form
 // ("long", "decimal(38, 0)", "timestamptz").
 type Column struct {
-	Name string
-	Type string
-	ID   int // field id in the storage table
+	Name string `json:"name"`
+	Type string `json:"type"`
+	ID   int    `json:"id"` // field id in the storage table
 }
 
 // SourceKind says what a name in the FROM clause turned out to be.
@@ -71,9 +71,9 @@ const (
 
 // Source is an object that a materialized view reads, directly or through plain views.
 type Source struct {
-	Kind    SourceKind
-	Ident   catalog.TableIdent
-	UUID    string             // when the definition was registered
-	Storage catalog.TableIdent // SourceMV: the table that is read
-	Via     catalog.TableIdent // the plain view that names it; zero if the query itself does
+	Kind    SourceKind         `json:"kind"`
+	Ident   catalog.TableIdent `json:"ident"`
+	UUID    string             `json:"uuid"`    // when the definition was registered
+	Storage catalog.TableIdent `json:"storage"` // SourceMV: the table that is read
+	Via     catalog.TableIdent `json:"via"`     // the plain view that names it; zero if the query itself does
 }

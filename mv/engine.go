@@ -24,9 +24,9 @@ type Engine interface {
 
 // DescribeRequest is a query over relations that exist only as schemas.
 type DescribeRequest struct {
-	SQL       string // DuckDB text whose table references are the Relations' names
-	TimeZone  string
-	Relations []Relation
+	SQL       string     `json:"sql"` // DuckDB text whose table references are the Relations' names
+	TimeZone  string     `json:"time-zone"`
+	Relations []Relation `json:"relations"`
 }
 
 // Relation is a name that the SQL may reference and the Iceberg schema behind it.
@@ -37,10 +37,10 @@ type Relation struct {
 
 // EngineColumn is an output column as the engine sees it.
 type EngineColumn struct {
-	Name     string
-	Type     string // Iceberg type as in [Column]
-	Coerced  bool   // Type is narrower than what the engine computes (HUGEINT → long); the cast is checked
-	Nullable bool
+	Name     string `json:"name"`
+	Type     string `json:"type"`    // Iceberg type as in [Column]
+	Coerced  bool   `json:"coerced"` // Type is narrower than what the engine computes (HUGEINT → long); the cast is checked
+	Nullable bool   `json:"nullable"`
 }
 
 // Task is one run of a query over pinned files.

@@ -69,8 +69,7 @@ func (s *Service) documents(ctx context.Context, state State) (Documents, error)
 				continue
 			}
 			doc, err := s.catalog.Document(ctx, p)
-			switch catalog.KindOf(err) {
-			case catalog.KindUnavailable:
+			if catalog.KindOf(err) == catalog.KindUnavailable {
 				return nil, err
 			}
 			if err == nil {

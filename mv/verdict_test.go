@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ type snap struct {
 }
 
 // table puts a table with a history into the world; the last snapshot is the head.
-func (w *world) table(name, uuid string, schemaID int, history ...snap) catalog.Pointer {
+func (w *world) table(name, uuid string, history ...snap) catalog.Pointer {
 	w.t.Helper()
 	doc, err := metadata.NewTable(metadata.NewTableRequest{
 		UUID: uuid, Location: "file:///w/" + name, Now: noon.Add(-time.Hour),
@@ -84,7 +85,7 @@ func (w *world) table(name, uuid string, schemaID int, history ...snap) catalog.
 		w.t.Fatal(err)
 	}
 	row := catalog.Pointer{
-		Warehouse: "w", Ident: ident(name), Type: catalog.TypeTable, UUID: uuid, SnapshotID: head, SchemaID: schemaID,
+		Warehouse: "w", Ident: ident(name), Type: catalog.TypeTable, UUID: uuid, SnapshotID: head,
 		MetadataLocation: "m-" + name + strconv.Itoa(w.n) + strconv.Itoa(len(history)),
 	}
 	w.docs[row.MetadataLocation] = doc.Bytes()
@@ -129,7 +130,7 @@ var exact = mv.Staleness{}
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	history := []snap{{id: 10, op: "append"}, {id: 5, parent: 10, op: "append"}, {id: 20, parent: 5, op: "append"}}
-	compacted := append(history[:3:3], snap{id: 30, parent: 20, op: "replace"})
+	compacted := slices.Concat(history, []snap{{id: 30, parent: 20, op: "replace"}})
 	source := func(row catalog.Pointer) mv.Source {
 		return mv.Source{Kind: mv.SourceTable, Ident: row.Ident, UUID: row.UUID}
 	}
@@ -145,81 +146,81 @@ func TestJudge(t *testing.T) {
 		{
 			name: "current", status: mv.StatusFresh, upToDate: true, reason: mv.ReasonUpToDate,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
 				return w.view("v", 1, exact, time.Time{}, source(src))
 			},
 		},
 		{
 			name: "never refreshed", status: mv.StatusNeverRefreshed, reason: mv.ReasonNeverRefreshed,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0)
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid())
 				return w.view("v", 1, exact, noon, source(src))
 			},
 		},
 		{
 			name: "behind, ids in no order", status: mv.StatusStale, reason: mv.ReasonSourceChanged, behind: []int64{5, 20},
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 10))})
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 10))})
 				return w.view("v", 1, exact, noon.Add(-time.Second), source(src))
 			},
 		},
 		{
 			name: "within max staleness", status: mv.StatusFresh, reason: mv.ReasonWithinStaleness, behind: []int64{20},
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 5))})
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 5))})
 				return w.view("v", 1, mv.Staleness{Max: time.Minute}, noon.Add(-59*time.Second), source(src))
 			},
 		},
 		{
 			name: "beyond max staleness", status: mv.StatusStale, reason: mv.ReasonSourceChanged, behind: []int64{20},
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 5))})
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 5))})
 				return w.view("v", 1, mv.Staleness{Max: time.Minute}, noon.Add(-time.Minute), source(src))
 			},
 		},
 		{
 			name: "any age", status: mv.StatusFresh, reason: mv.ReasonWithinStaleness, behind: []int64{20},
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 5))})
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 5))})
 				return w.view("v", 1, mv.Staleness{Unbounded: true}, noon.Add(-1000*time.Hour), source(src))
 			},
 		},
 		{
 			name: "definition changed counts before age", status: mv.StatusInvalid, reason: mv.ReasonDefinition,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
 				return w.view("v", 2, mv.Staleness{Unbounded: true}, noon, source(src))
 			},
 		},
 		{
 			name: "rolled back is never up to date by luck", status: mv.StatusStale, reason: mv.ReasonSourceRolled,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 99))})
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 99))})
 				return w.view("v", 1, exact, noon, source(src))
 			},
 		},
 		{
 			name: "recreated under the same name", status: mv.StatusStale, reason: mv.ReasonSourceRecreated,
 			build: func(w *world) string {
-				old := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(old, 20))})
-				src := w.table("src", w.uuid(), 0, history...) // even with the same snapshot id
+				old := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(old, 20))})
+				src := w.table("src", w.uuid(), history...) // even with the same snapshot id
 				return w.view("v", 1, exact, noon, source(src))
 			},
 		},
 		{
 			name: "source dropped", status: mv.StatusInvalid, reason: mv.ReasonSourceMissing,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
 				delete(w.state.Objects, mv.KeyOf("w", src.Ident))
 				return w.view("v", 1, mv.Staleness{Unbounded: true}, noon, source(src))
 			},
@@ -227,8 +228,8 @@ func TestJudge(t *testing.T) {
 		{
 			name: "schema changed without a snapshot", status: mv.StatusStale, reason: mv.ReasonSourceSchema,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
 				src.SchemaID = 1
 				w.state.Objects[mv.KeyOf("w", src.Ident)] = src
 				return w.view("v", 1, exact, noon, source(src))
@@ -237,25 +238,25 @@ func TestJudge(t *testing.T) {
 		{
 			name: "a compaction that nothing proves harmless", status: mv.StatusStale, reason: mv.ReasonSourceChanged, behind: []int64{30},
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, compacted...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
+				src := w.table("src", w.uuid(), compacted...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
 				return w.view("v", 1, exact, noon, source(src))
 			},
 		},
 		{
 			name: "a compaction that the change log proves harmless", status: mv.StatusFresh, upToDate: true, reason: mv.ReasonOnlyCompaction,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, compacted...)
+				src := w.table("src", w.uuid(), compacted...)
 				w.state.Unchanged[src.UUID] = map[int64]bool{30: true}
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))})
 				return w.view("v", 1, exact, noon, source(src))
 			},
 		},
 		{
 			name: "storage compacted by an engine", status: mv.StatusFresh, upToDate: true, reason: mv.ReasonUpToDate,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0,
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(),
 					snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))}, snap{id: 2, parent: 1, op: "replace"})
 				return w.view("v", 1, exact, time.Time{}, source(src))
 			},
@@ -263,8 +264,8 @@ func TestJudge(t *testing.T) {
 		{
 			name: "storage written by a stranger", status: mv.StatusUndetermined, reason: mv.ReasonNoState,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0,
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(),
 					snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 20))}, snap{id: 2, parent: 1, op: "append"})
 				return w.view("v", 1, exact, time.Time{}, source(src))
 			},
@@ -272,31 +273,31 @@ func TestJudge(t *testing.T) {
 		{
 			name: "damaged state", status: mv.StatusUndetermined, reason: mv.ReasonUnreadable,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: map[string]string{mv.KeyRefreshState: "{"}})
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: map[string]string{mv.KeyRefreshState: "{"}})
 				return w.view("v", 1, exact, time.Time{}, source(src))
 			},
 		},
 		{
 			name: "storage in another catalog", status: mv.StatusUndetermined, reason: mv.ReasonForeignStorage,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
+				src := w.table("src", w.uuid(), history...)
 				return w.view("v", 1, exact, time.Time{}, source(src)) // no storage table here
 			},
 		},
 		{
 			name: "empty source", status: mv.StatusFresh, upToDate: true, reason: mv.ReasonUpToDate,
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, mv.NoSnapshot))})
+				src := w.table("src", w.uuid())
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, mv.NoSnapshot))})
 				return w.view("v", 1, exact, time.Time{}, source(src))
 			},
 		},
 		{
 			name: "first rows of an empty source", status: mv.StatusStale, reason: mv.ReasonSourceChanged, behind: []int64{10, 5, 20},
 			build: func(w *world) string {
-				src := w.table("src", w.uuid(), 0, history...)
-				w.table("v__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, mv.NoSnapshot))})
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, mv.NoSnapshot))})
 				return w.view("v", 1, exact, noon, source(src))
 			},
 		},
@@ -331,13 +332,13 @@ func TestJudge(t *testing.T) {
 func TestJudge_throughViews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	src := w.table("src", w.uuid(), 0, snap{id: 10, op: "append"}, snap{id: 20, parent: 10, op: "append"})
-	lower := w.table("lower__storage", w.uuid(), 0, snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 10))})
+	src := w.table("src", w.uuid(), snap{id: 10, op: "append"}, snap{id: 20, parent: 10, op: "append"})
+	lower := w.table("lower__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 10))})
 	since := noon.Add(-time.Minute)
 	lowerUUID := w.view("lower", 1, exact, since, mv.Source{Kind: mv.SourceTable, Ident: src.Ident, UUID: src.UUID})
 	st := tableState(lower, 1)
 	st.Sources = append(st.Sources, mv.SourceState{Type: "view", Namespace: []string{"ns"}, Name: "lower", UUID: lowerUUID, VersionID: 1})
-	w.table("upper__storage", w.uuid(), 0, snap{id: 2, op: "overwrite", summary: w.reflects(st)})
+	w.table("upper__storage", w.uuid(), snap{id: 2, op: "overwrite", summary: w.reflects(st)})
 	upper := w.view("upper", 1, mv.Staleness{Max: 30 * time.Second}, time.Time{},
 		mv.Source{Kind: mv.SourceMV, Ident: ident("lower"), UUID: lowerUUID, Storage: lower.Ident})
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -157,6 +158,7 @@ func TestTable_AgainstIcebergGo(t *testing.T) {
 
 // compareCommit applies one commit both ways and returns the table to go on with.
 func compareCommit(t *testing.T, r *rapid.T, base *metadata.Table, g *commits, updates []string, agreed map[string]int) *metadata.Table {
+	t.Helper()
 	list := "[" + strings.Join(updates, ",") + "]"
 	ours := base.Clone()
 	ourErr := ours.Apply(split(r, list), metadata.ApplyContext{Now: at(g.second), PreviousLocation: "file:///prev"})
@@ -218,6 +220,7 @@ func oracleTable(doc []byte, updates string) ([]byte, error) {
 
 // normal decodes a document and takes out the differences that mean nothing.
 func normal(t *testing.T, doc []byte, unchanged bool) map[string]any {
+	t.Helper()
 	m := tree(t, doc).(map[string]any)
 	delete(m, "last-updated-ms") // iceberg-go takes the snapshot's time
 	if unchanged {
@@ -354,6 +357,7 @@ func oracleView(doc []byte, updates string) ([]byte, error) {
 }
 
 func normalView(t *testing.T, doc []byte) map[string]any {
+	t.Helper()
 	m := tree(t, doc).(map[string]any)
 	drop := func(v any, keys ...string) {
 		for _, k := range keys {

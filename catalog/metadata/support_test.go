@@ -148,20 +148,12 @@ func compact(v any) string {
 }
 
 // big makes a document with many snapshots, as a busy table has.
-func big(t testing.TB, version string, snapshots int) []byte {
+func big(t testing.TB, snapshots int) []byte {
 	t.Helper()
-	tbl := newTable(t, version)
+	tbl := newTable(t, "2")
 	var updates []json.RawMessage
 	for i := int64(1); i <= int64(snapshots); i++ {
-		first := int64(-1)
-		if version == "3" {
-			first = 10 * (i - 1)
-		}
-		seq := i
-		if version == "1" {
-			seq = 0
-		}
-		updates = append(updates, json.RawMessage(wide(addSnapshot(1000+i, 0, seq, i, first, 10))))
+		updates = append(updates, json.RawMessage(wide(addSnapshot(1000+i, 0, i, i, -1, 10))))
 	}
 	updates = append(updates, json.RawMessage(setMain(1000+int64(snapshots))))
 	if err := tbl.Apply(updates, metadata.ApplyContext{Now: at(int64(snapshots))}); err != nil {
@@ -172,11 +164,10 @@ func big(t testing.TB, version string, snapshots int) []byte {
 
 // wide gives a snapshot the summary of a usual size.
 func wide(update string) string {
-	extra := `"summary":{`
-	var extraSb176 strings.Builder
+	var extra strings.Builder
+	extra.WriteString(`"summary":{`)
 	for i := range 14 {
-		extraSb176.WriteString(fmt.Sprintf(`"some-longer-metric-name-%d":"%d",`, i, i*123456789))
+		fmt.Fprintf(&extra, `"some-longer-metric-name-%d":"%d",`, i, i*123456789)
 	}
-	extra += extraSb176.String()
-	return strings.Replace(update, `"summary":{`, extra, 1)
+	return strings.Replace(update, `"summary":{`, extra.String(), 1)
 }

@@ -181,19 +181,19 @@ func (t *Table) Snapshots() iter.Seq2[Snapshot, error] {
 	}
 }
 
-// MetadataLogEntry names an earlier metadata file of the table.
-type MetadataLogEntry struct {
+// LogEntry names an earlier metadata file of the table.
+type LogEntry struct {
 	TimestampMS  int64
 	MetadataFile string
 }
 
 // MetadataLog returns the earlier metadata files, oldest first.
-func (t *Table) MetadataLog() ([]MetadataLogEntry, error) {
+func (t *Table) MetadataLog() ([]LogEntry, error) {
 	list, err := parseElements(t.arrayOf("metadata-log"), "timestamp-ms")
 	if err != nil {
 		return nil, at(err, "metadata-log")
 	}
-	out := make([]MetadataLogEntry, len(list))
+	out := make([]LogEntry, len(list))
 	for i := range list {
 		o, err := parseObject(list[i].raw)
 		if err != nil {
@@ -203,7 +203,7 @@ func (t *Table) MetadataLog() ([]MetadataLogEntry, error) {
 		if err != nil {
 			return nil, at(err, "metadata-log")
 		}
-		out[i] = MetadataLogEntry{TimestampMS: list[i].id, MetadataFile: file}
+		out[i] = LogEntry{TimestampMS: list[i].id, MetadataFile: file}
 	}
 	return out, nil
 }

@@ -267,7 +267,7 @@ func (e *edit) appendSnapshotLog(raw json.RawMessage) (bool, error) {
 		if err != nil {
 			return false, at(err, "snapshot-log")
 		}
-		times = append(list, e.logged...)
+		times = slices.Concat(list, e.logged)
 	}
 	if err := e.checkLogTimes(times); err != nil {
 		return false, err

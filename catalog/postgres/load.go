@@ -99,7 +99,7 @@ SELECT metadata_location, document, document_crc, document_size, refs, refs_crc,
 
 // Documents implements [catalog.Reader].
 func (s *Store) Documents(ctx context.Context, locations []string) (map[string]catalog.Document, error) {
-	rows, err := s.pool.Query(ctx, documentsSQL, locations)
+	rows, err := s.pool.Query(ctx, documentsSQL, locations) //nolint:rowserrcheck // pgx.ForEachRow checks it
 	if err != nil {
 		return nil, translate(err)
 	}

@@ -26,7 +26,10 @@ func open(t *testing.T, pool *pgxpool.Pool, hook postgres.Hook) *postgres.Store 
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) catalog.Store { return open(t, pgtest.Pool(t), nil) })
+	storetest.Run(t, func(t *testing.T) catalog.Store {
+		t.Helper()
+		return open(t, pgtest.Pool(t), nil)
+	})
 }
 
 // refusing is a hook that fails.

@@ -120,7 +120,7 @@ func openLocal(name string) (*os.File, error) {
 		return nil, err
 	}
 	if info, err := file.Stat(); err == nil && info.IsDir() {
-		file.Close()
+		_ = file.Close() // it was only opened for reading
 		return nil, &fs.PathError{Op: "open", Path: name, Err: errIsFolder}
 	}
 	return file, nil

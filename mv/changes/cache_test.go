@@ -1,7 +1,7 @@
 package changes
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/apache/iceberg-go"

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"math"
 	"slices"
 
 	"github.com/apache/iceberg-go"
@@ -86,7 +87,7 @@ func (c column) summaryEnd(field specField, bound []byte) (plan.Range, bool) {
 	}
 	if _, isDate := field.typ.(iceberg.DateType); isDate {
 		n, isInt := v.(int64)
-		if !isInt {
+		if !isInt || n < math.MinInt32 || n > math.MaxInt32 {
 			return plan.Range{}, false
 		}
 		return c.preimage(field.transform, iceberg.Date(n))

@@ -23,7 +23,7 @@ type sample struct {
 
 var samples = []sample{
 	{iceberg.PrimitiveTypes.Int32, func(n int64) iceberg.Literal { return iceberg.NewLiteral(int32(n)) }, true},
-	{iceberg.PrimitiveTypes.Int64, func(n int64) iceberg.Literal { return iceberg.NewLiteral(n) }, true},
+	{iceberg.PrimitiveTypes.Int64, iceberg.NewLiteral[int64], true},
 	{iceberg.PrimitiveTypes.Date, func(n int64) iceberg.Literal { return iceberg.NewLiteral(iceberg.Date(n % 3_000_000)) }, true},
 	{iceberg.PrimitiveTypes.Timestamp, func(n int64) iceberg.Literal { return iceberg.NewLiteral(iceberg.Timestamp(n)) }, true},
 	{iceberg.PrimitiveTypes.TimestampTz, func(n int64) iceberg.Literal { return iceberg.NewLiteral(iceberg.Timestamp(n)) }, true},

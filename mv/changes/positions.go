@@ -3,6 +3,7 @@ package changes
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"

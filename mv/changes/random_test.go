@@ -3,6 +3,7 @@ package changes_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 

@@ -42,7 +42,7 @@ func (r *Registry) ApplyChanges(ctx context.Context, tx pgx.Tx, changes []catalo
 	if err != nil {
 		return nil, err
 	}
-	wake = append(registered, marked...)
+	wake = slices.Concat(registered, marked)
 	slices.Sort(wake)
 	return slices.Compact(wake), nil
 }

@@ -137,14 +137,15 @@ func holdInputs(ctx context.Context, tx pgx.Tx, in mv.Inputs) (bool, error) {
 	return true, nil
 }
 
-func observe(ctx context.Context, tx pgx.Tx, keys []mv.Key, locking string) (mv.Inputs, error) {
-	k := columns(keys)
-	rows, err := tx.Query(ctx, `
+const observeSQL = `
 SELECT t.catalog_name, t.table_namespace, t.table_name, coalesce(t.object_uuid::text, ''), coalesce(t.metadata_location, '')
   FROM unnest($1::text[], $2::text[], $3::text[]) AS k (catalog_name, namespace, name)
   JOIN iceberg_tables t
-    ON t.catalog_name = k.catalog_name AND t.table_namespace = k.namespace AND t.table_name = k.name`+locking,
-		k.warehouses, k.namespaces, k.names)
+    ON t.catalog_name = k.catalog_name AND t.table_namespace = k.namespace AND t.table_name = k.name`
+
+func observe(ctx context.Context, tx pgx.Tx, keys []mv.Key, locking string) (mv.Inputs, error) {
+	k := columns(keys)
+	rows, err := tx.Query(ctx, observeSQL+locking, k.warehouses, k.namespaces, k.names) //nolint:rowserrcheck // pgx.ForEachRow checks it
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 // below makes a chain: d reads u, u reads t; both are fresh.
 func below(t *testing.T) (w *world, u, d string) {
+	t.Helper()
 	w = newWorld(t)
 	w.tables("t")
 	u = w.freshView("u", "t")
@@ -19,6 +20,7 @@ func below(t *testing.T) (w *world, u, d string) {
 
 // parkedBehind makes d wait for u, which runs.
 func parkedBehind(t *testing.T) (w *world, u, d string, uJob, dJob int64) {
+	t.Helper()
 	w, u, d = below(t)
 	w.swap("t")
 	uJob = w.fetch(u)

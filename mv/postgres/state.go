@@ -115,7 +115,7 @@ func (r *Registry) All(ctx context.Context, warehouse string) (mv.State, error) 
 }
 
 func (r *Registry) read(ctx context.Context, sql string, args ...any) (mv.State, error) {
-	rows, err := r.pool.Query(ctx, sql, args...)
+	rows, err := r.pool.Query(ctx, sql, args...) //nolint:rowserrcheck // pgx.ForEachRow checks it
 	if err != nil {
 		return mv.State{}, translate(err)
 	}

@@ -163,11 +163,11 @@ func (a *analyser) precheck() *Reason {
 // hidden refuses columns that a restricted source does not have, and names that would
 // not bind once a source is replaced.
 func (a *analyser) hidden() *Reason {
-	real := map[string]bool{}
+	existing := map[string]bool{}
 	if a.opt.Columns != nil {
 		for _, t := range a.q.Tables() {
 			for _, c := range a.opt.Columns(t) {
-				real[strings.ToLower(c.Name)] = true
+				existing[strings.ToLower(c.Name)] = true
 			}
 		}
 	}
@@ -177,7 +177,7 @@ func (a *analyser) hidden() *Reason {
 			return
 		}
 		name := e.parts[len(e.parts)-1].name
-		if hiddenColumn(a.q.Dialect, name) && !real[strings.ToLower(name)] {
+		if hiddenColumn(a.q.Dialect, name) && !existing[strings.ToLower(name)] {
 			r = a.because(CodeHiddenColumn, e.start, "%s is a hidden column", name)
 		}
 	}}

@@ -2,6 +2,7 @@ package sqltext
 
 import (
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -315,6 +316,6 @@ func (a *analyser) combine(l, r *scope, j *joinNode, using []ident) *scope {
 	if a.q.Dialect == DuckDB {
 		first = nil
 	}
-	out.star = append(first, rest...)
+	out.star = slices.Concat(first, rest)
 	return out
 }

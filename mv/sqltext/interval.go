@@ -134,13 +134,13 @@ func (b Bucket) Output(i Interval) Interval {
 	return i
 }
 
-// Count returns the number of buckets in an interval, up to max.
-func (b Bucket) Count(i Interval, max int) int {
+// Count returns the number of buckets in an interval, up to limit.
+func (b Bucket) Count(i Interval, limit int) int {
 	if i.NoLo || i.NoHi {
-		return max
+		return limit
 	}
 	n := 0
-	for v := i.Lo; v < i.Hi && n < max; n++ {
+	for v := i.Lo; v < i.Hi && n < limit; n++ {
 		next, ok := b.Next(v)
 		if !ok {
 			return n + 1

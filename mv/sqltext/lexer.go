@@ -163,7 +163,8 @@ func (l *lexer) quoted(prefix string, skip int) (Token, string) {
 		if l.at(0) != q || prefix == "R" {
 			t.Value = b.String()
 			if prefix == "U&" {
-				return t, l.unicode(&t)
+				l.unicode(&t)
+				return t, ""
 			}
 			if t.Kind == TokenQuoted && t.Value == "" {
 				return t, "empty quoted identifier"
@@ -235,7 +236,7 @@ func hexRune(s string) (rune, bool) {
 
 // unicode decodes the escapes of a U& literal, a following UESCAPE clause aside: a
 // literal with one keeps its escapes, and the parser makes it opaque.
-func (l *lexer) unicode(t *Token) string {
+func (l *lexer) unicode(t *Token) {
 	var b strings.Builder
 	for s := t.Value; s != ""; {
 		i := strings.IndexByte(s, '\\')
@@ -255,17 +256,16 @@ func (l *lexer) unicode(t *Token) string {
 			from, width = 1, 6
 		}
 		if len(s) < from+width {
-			return ""
+			return
 		}
 		r, ok := hexRune(s[from : from+width])
 		if !ok {
-			return ""
+			return
 		}
 		b.WriteRune(r)
 		s = s[from+width:]
 	}
 	t.Value = b.String()
-	return ""
 }
 
 // dollar reads a dollar-quoted string or a parameter.

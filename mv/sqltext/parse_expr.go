@@ -79,14 +79,14 @@ var infixOps = map[string]int{
 // notInfix are operator tokens that never join two operands.
 var notInfix = words(`, ) ] } ( [ { . ; : := => :: |> $ ! \`)
 
-// binary reads operands joined by operators that bind tighter than min.
-func (p *parser) binary(min int) *expr {
+// binary reads operands joined by operators that bind tighter than floor.
+func (p *parser) binary(floor int) *expr {
 	p.enter()
 	defer p.leave()
 	first := p.pos
 	left := p.unary()
 	for {
-		next := p.infix(left, first, min)
+		next := p.infix(left, first, floor)
 		if next == nil {
 			return left
 		}
@@ -94,8 +94,8 @@ func (p *parser) binary(min int) *expr {
 	}
 }
 
-// infix reads one operator and its right side; nil if none that binds tighter than min comes next.
-func (p *parser) infix(left *expr, first, min int) *expr {
+// infix reads one operator and its right side; nil if none that binds tighter than floor comes next.
+func (p *parser) infix(left *expr, first, floor int) *expr {
 	t := p.tok()
 	if t.Kind == TokenOp {
 		if notInfix[t.Value] {
@@ -105,7 +105,7 @@ func (p *parser) infix(left *expr, first, min int) *expr {
 		if !ok {
 			prec = precOther
 		}
-		if prec <= min || t.Value == "%" && p.endsPercent() {
+		if prec <= floor || t.Value == "%" && p.endsPercent() {
 			return nil
 		}
 		p.pos++
@@ -115,7 +115,7 @@ func (p *parser) infix(left *expr, first, min int) *expr {
 		return p.node(first, &expr{kind: exBinary, name: t.Value, args: []*expr{left, p.binary(prec)}})
 	}
 	if t.Kind == TokenWord {
-		return p.infixWord(left, first, min)
+		return p.infixWord(left, first, floor)
 	}
 	return nil
 }
@@ -143,48 +143,48 @@ func (p *parser) quantified(left *expr, first int, op string) *expr {
 	return p.node(first, e)
 }
 
-func (p *parser) infixWord(left *expr, first, min int) *expr {
+func (p *parser) infixWord(left *expr, first, floor int) *expr {
 	switch w := p.word(0); w {
 	case "OR", "AND":
 		prec := map[string]int{"OR": precOr, "AND": precAnd}[w]
-		if prec <= min {
+		if prec <= floor {
 			return nil
 		}
 		p.pos++
 		return p.node(first, &expr{kind: exBinary, name: strings.ToLower(w), args: []*expr{left, p.binary(prec)}})
 	case "DIV":
-		if p.d != Spark || precMul <= min || !p.startsOperand(1) {
+		if p.d != Spark || precMul <= floor || !p.startsOperand(1) {
 			return nil
 		}
 		p.pos++
 		return p.node(first, &expr{kind: exBinary, name: "div", args: []*expr{left, p.binary(precMul)}})
 	case "IS":
-		if precIs <= min {
+		if precIs <= floor {
 			return nil
 		}
 		return p.isTest(left, first)
 	case "ISNULL", "NOTNULL":
-		if precIs <= min || p.d != DuckDB {
+		if precIs <= floor || p.d != DuckDB {
 			return nil
 		}
 		p.pos++
 		name := map[string]string{"ISNULL": "is null", "NOTNULL": "is not null"}[w]
 		return p.node(first, &expr{kind: exIs, name: name, args: []*expr{left}})
 	case "AT":
-		if precZone <= min || !p.isWord("AT", "TIME", "ZONE") {
+		if precZone <= floor || !p.isWord("AT", "TIME", "ZONE") {
 			return nil
 		}
 		p.pos += 3
 		return p.node(first, &expr{kind: exCall, name: "at time zone", args: []*expr{left, p.binary(precZone)}})
 	case "COLLATE":
-		if precZone <= min {
+		if precZone <= floor {
 			return nil
 		}
 		p.pos++
 		p.typeName()
 		return p.node(first, &expr{kind: exCall, name: "collate", args: []*expr{left}})
 	}
-	if precLike <= min {
+	if precLike <= floor {
 		return nil
 	}
 	return p.membership(left, first)

@@ -91,7 +91,7 @@ func (p *parser) nameList() []ident {
 }
 
 // setBody reads selects joined by set operations; INTERSECT binds closer than the rest.
-func (p *parser) setBody(min int) bodyNode {
+func (p *parser) setBody(floor int) bodyNode {
 	p.enter()
 	defer p.leave()
 	left := p.primaryBody()
@@ -108,7 +108,7 @@ func (p *parser) setBody(min int) bodyNode {
 		case "INTERSECT":
 			prec = 2
 		}
-		if prec == 0 || prec <= min {
+		if prec == 0 || prec <= floor {
 			return left
 		}
 		p.pos++

@@ -57,5 +57,5 @@ type Reason struct {
 	Msg    string // one sentence for a person, with the position
 }
 
-// Error returns the code and the sentence.
-func (r *Reason) Error() string { return string(r.Code) + ": " + r.Msg }
+// String returns the code and the sentence.
+func (r *Reason) String() string { return string(r.Code) + ": " + r.Msg }

@@ -1,6 +1,7 @@
 package sqltext_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -148,13 +149,14 @@ func TestCheckSame_timeZone(t *testing.T) {
 func TestSameSemantics_bindInDuckDB(t *testing.T) {
 	t.Parallel()
 	db := duckdb(t)
+	syntax := strings.Fields("and or not like extract coalesce nullif greatest least row_number rank dense_rank")
 	for _, d := range []sqltext.Dialect{sqltext.Trino, sqltext.Spark} {
 		names := sqltext.SameSemantics(d)
 		if len(names) < 30 {
 			t.Errorf("%s: list has %d entries", d, len(names))
 		}
 		for _, n := range names {
-			if strings.ContainsAny(n, "+-*=<>!|") || strings.Contains(" and or not like extract coalesce nullif greatest least row_number rank dense_rank ", " "+n+" ") {
+			if strings.ContainsAny(n, "+-*=<>!|") || slices.Contains(syntax, n) {
 				continue // syntax, not entries of the function table
 			}
 			if got := queryInts(t, db, "SELECT count(*) FROM duckdb_functions() WHERE function_name = '"+n+"'"); got[0] == 0 {

@@ -207,7 +207,6 @@ type expr struct {
 	reason   string       // of an opaque part
 	distinct bool
 	try      bool
-	negated  bool
 	window   bool // has OVER
 	over     *windowSpec
 	order    []orderItem

@@ -44,7 +44,7 @@ func (t *Table) decode(batches iter.Seq2[arrow.RecordBatch, error]) []Row {
 		rows = append(rows, make([]Row, batch.NumRows())...)
 		for i, f := range batch.Schema().Fields() {
 			for j := range int(batch.NumRows()) {
-				rows[at+j].set(f.Name, batch.Column(i), j)
+				set(&rows[at+j], f.Name, batch.Column(i), j)
 			}
 		}
 		batch.Release()
@@ -52,7 +52,7 @@ func (t *Table) decode(batches iter.Seq2[arrow.RecordBatch, error]) []Row {
 	return rows
 }
 
-func (r *Row) set(name string, col arrow.Array, i int) {
+func set(r *Row, name string, col arrow.Array, i int) {
 	if col.IsNull(i) {
 		return
 	}

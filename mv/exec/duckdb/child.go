@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"runtime"
@@ -139,7 +140,7 @@ func (e *Engine) reap(c *child) {
 	c.state = c.cmd.Wait()
 	close(c.exited)
 	if text := c.stderr.String(); text != "" {
-		e.log.Warn("the engine's process wrote to stderr", "pid", c.cmd.Process.Pid, "stderr", text)
+		e.log.Warn("the engine's process wrote to stderr", slog.Int("pid", c.cmd.Process.Pid), slog.String("stderr", text))
 	}
 	c.mu.Lock()
 	c.gone = true
@@ -159,7 +160,7 @@ func (c *child) takeSpill() string {
 
 func (e *Engine) remove(dir string) {
 	if err := os.RemoveAll(dir); err != nil {
-		e.log.Warn("a folder of the engine is left behind", "folder", dir, "err", err.Error())
+		e.log.Warn("a folder of the engine is left behind", slog.String("folder", dir), slog.Any("error", err))
 	}
 }
 

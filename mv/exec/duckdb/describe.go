@@ -2,6 +2,7 @@ package duckdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ func describe(ctx context.Context, home string, q mv.DescribeRequest) ([]mv.Engi
 	if err != nil {
 		return nil, catalog.Errorf(catalog.KindUnavailable, "DuckDB cannot be opened").Because(err)
 	}
-	defer in.close()
+	defer func() { _ = in.close() }() // nothing was written that could be lost
 	names, err := in.stubs(ctx, q.Relations)
 	if err != nil {
 		return nil, err

@@ -281,7 +281,7 @@ func (e *Engine) warm() {
 		case surplus:
 			e.discard(c)
 		case err != nil && !closed:
-			e.log.Warn("no spare process of the engine", "err", err.Error())
+			e.log.Warn("no spare process of the engine", slog.Any("error", err))
 		}
 	})
 }

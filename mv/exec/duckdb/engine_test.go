@@ -11,6 +11,7 @@ import (
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	exectest.Run(t, func(t *testing.T) mv.Engine {
+		t.Helper()
 		return newEngine(t, func(c *duckdb.Config) { c.RunsPerChild = 25 })
 	})
 }

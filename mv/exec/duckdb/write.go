@@ -2,6 +2,7 @@ package duckdb
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"

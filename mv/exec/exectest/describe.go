@@ -1,6 +1,7 @@
 package exectest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 

@@ -43,7 +43,7 @@ var fileTests = []testCase{
 func rawFile(t *testing.T, path string, fields []arrow.Field, rows string) mv.InputFile {
 	t.Helper()
 	sc := arrow.NewSchema(fields, nil)
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, sc, strings.NewReader(rows), array.WithUseNumber())
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, sc, strings.NewReader(rows))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ func records(t *testing.T, schema *iceberg.Schema, rows string) arrow.RecordBatc
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, sc, strings.NewReader(rows), array.WithUseNumber())
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, sc, strings.NewReader(rows))
 	if err != nil {
 		t.Fatal(err)
 	}

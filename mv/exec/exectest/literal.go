@@ -5,7 +5,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/apache/iceberg-go"
 )
@@ -28,8 +27,8 @@ func literalOf(t *testing.T, typ iceberg.Type, a arrow.Array, i int) iceberg.Lit
 		}
 		return iceberg.NewLiteral(iceberg.Timestamp(c.Value(i)))
 	case *array.Decimal128:
-		scale := int(typ.(iceberg.DecimalType).Scale())
-		return iceberg.NewLiteral(iceberg.Decimal{Val: decimal128.Num(c.Value(i)), Scale: scale})
+		scale := typ.(iceberg.DecimalType).Scale()
+		return iceberg.NewLiteral(iceberg.Decimal{Val: c.Value(i), Scale: scale})
 	case *array.String:
 		return iceberg.NewLiteral(c.Value(i))
 	case *array.LargeString:

@@ -1,8 +1,8 @@
 package exectest
 
 import (
-	"encoding/json"
-	"fmt"
+	"encoding/hex"
+	"strconv"
 	"strings"
 	"testing"
 
