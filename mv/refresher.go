@@ -136,8 +136,17 @@ const (
 	reasonContended Reason = "STORAGE_CONTENDED"
 )
 
+// engineFailure marks an error of the engine itself, as opposed to one of what it reads.
+type engineFailure struct{ error }
+
+func (e engineFailure) Unwrap() error { return e.error }
+
 func failureReason(err error) Reason {
-	switch catalog.KindOf(err) {
+	kind := catalog.KindOf(err)
+	if _, ok := errors.AsType[engineFailure](err); ok && kind == catalog.KindUnavailable {
+		return reasonEngine
+	}
+	switch kind {
 	case catalog.KindInvalid, catalog.KindUnprocessable:
 		return reasonQuery
 	case catalog.KindNoSuchTable, catalog.KindNoSuchView:

@@ -36,11 +36,13 @@ func (s *Store) Load(ctx context.Context, warehouse string, id catalog.TableIden
 		hasDoc    bool
 		objType   string
 	)
-	err := s.pool.QueryRow(ctx, loadSQL, warehouse, catalog.EncodeNamespace(id.Namespace), id.Name, known).Scan(
-		&p.Warehouse, &objType, &p.UUID, &location,
-		&p.Location, &p.SnapshotID, &p.SchemaID, &p.ViewVersionID,
-		&p.StorageOf, &mat, &changedAt,
-		&hasDoc, &r.document, &r.documentCRC, &r.documentSize, &r.refs, &r.refsCRC, &r.refsSize)
+	err := read(ctx, func() error {
+		return s.pool.QueryRow(ctx, loadSQL, warehouse, catalog.EncodeNamespace(id.Namespace), id.Name, known).Scan(
+			&p.Warehouse, &objType, &p.UUID, &location,
+			&p.Location, &p.SnapshotID, &p.SchemaID, &p.ViewVersionID,
+			&p.StorageOf, &mat, &changedAt,
+			&hasDoc, &r.document, &r.documentCRC, &r.documentSize, &r.refs, &r.refsCRC, &r.refsSize)
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return catalog.Loaded{}, noWarehouse(warehouse)
 	}
@@ -122,7 +124,7 @@ SELECT name, location FROM warehouse WHERE CASE WHEN $1 = '' THEN is_default ELS
 // Warehouse implements [catalog.Reader].
 func (s *Store) Warehouse(ctx context.Context, name string) (catalog.Warehouse, error) {
 	var w catalog.Warehouse
-	err := s.pool.QueryRow(ctx, warehouseSQL, name).Scan(&w.Name, &w.Location)
+	err := read(ctx, func() error { return s.pool.QueryRow(ctx, warehouseSQL, name).Scan(&w.Name, &w.Location) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		if name == "" {
 			return w, catalog.Errorf(catalog.KindNoSuchWarehouse, "No warehouse was named, and there is no default one")

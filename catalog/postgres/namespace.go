@@ -33,7 +33,11 @@ type queryer interface {
 
 // Namespace implements [catalog.Reader].
 func (s *Store) Namespace(ctx context.Context, warehouse string, ns catalog.Namespace) (map[string]string, error) {
-	props, err := namespaceProperties(ctx, s.pool, warehouse, ns)
+	var props map[string]string
+	err := read(ctx, func() (err error) {
+		props, err = namespaceProperties(ctx, s.pool, warehouse, ns)
+		return err
+	})
 	return props, translate(err)
 }
 

@@ -74,8 +74,28 @@ func (s *Store) attempt(ctx context.Context, fn func(context.Context, pgx.Tx) er
 	}
 }
 
+// read runs a query that changes nothing, once more if the connection turns out to be
+// dead: after a restart of the server, every pooled connection fails once.
+func read(ctx context.Context, query func() error) error {
+	err := query()
+	if err == nil || ctx.Err() != nil || !connectionLost(err) {
+		return err
+	}
+	return query()
+}
+
+func connectionLost(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == adminShutdown || e.Code == crashShutdown
+	}
+	_, isOurs := errors.AsType[*catalog.Error](err)
+	return !isOurs && !errors.Is(err, pgx.ErrNoRows)
+}
+
 // SQLSTATEs that mean something to us.
 const (
+	adminShutdown        = "57P01"
+	crashShutdown        = "57P02"
 	uniqueViolation      = "23505"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"

@@ -97,3 +97,31 @@ func TestUnreachable(t *testing.T) {
 		t.Errorf("Commit = %v", err)
 	}
 }
+
+// TestReadsSurviveDeadConnections: after the server has ended all connections, the next
+// load works, although every connection in the pool is dead.
+func TestReadsSurviveDeadConnections(t *testing.T) {
+	t.Parallel()
+	ctx, pool := t.Context(), pgtest.Pool(t)
+	s := open(t, pool, nil)
+	id := catalog.TableIdent{Namespace: catalog.Namespace{"ns"}, Name: "t"}
+	load := func() catalog.Kind {
+		_, err := s.Load(ctx, storetest.Warehouse, id, catalog.TypeTable, "")
+		return catalog.KindOf(err)
+	}
+	if got := load(); got != catalog.KindNoSuchTable {
+		t.Fatalf("Load: kind %d", got)
+	}
+	other, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(ctx)
+	_, err = other.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := load(); got != catalog.KindNoSuchTable {
+		t.Errorf("Load on a dead connection: kind %d, want the answer of a new one", got)
+	}
+}

@@ -2,6 +2,7 @@ package exectest
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
