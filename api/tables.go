@@ -20,6 +20,9 @@ func (s *server) ListTables(ctx context.Context, req rest.ListTablesRequestObjec
 	if err != nil {
 		return nil, err
 	}
+	if p.StorageTables, err = flag(req.Params.ListStorageTables, "list-storage-tables"); err != nil {
+		return nil, err
+	}
 	page, err := s.catalog.ListTables(ctx, req.Prefix, ns, p)
 	if err != nil {
 		return nil, err

@@ -63,6 +63,8 @@ type Page[T any] struct {
 type PageRequest struct {
 	After string
 	Size  int
+	// StorageTables also lists the storage tables of materialized views.
+	StorageTables bool
 }
 
 // NoDocument is the known location of a caller that wants the pointer only.
@@ -82,9 +84,9 @@ type Reader interface {
 	// ListNamespaces lists the direct children of parent (nil: the top level);
 	// KindNoSuchNamespace if parent does not exist.
 	ListNamespaces(ctx context.Context, warehouse string, parent Namespace, p PageRequest) (Page[Namespace], error)
-	// List lists tables or views of a namespace, without storage tables unless
-	// storage is true; KindNoSuchNamespace.
-	List(ctx context.Context, warehouse string, ns Namespace, typ ObjectType, storage bool, p PageRequest) (Page[string], error)
+	// List lists tables or views of a namespace, without storage tables unless p asks for
+	// them; KindNoSuchNamespace.
+	List(ctx context.Context, warehouse string, ns Namespace, typ ObjectType, p PageRequest) (Page[string], error)
 	// Documents returns the stored documents of the given metadata locations; a location
 	// that is not stored is absent from the answer.
 	Documents(ctx context.Context, locations []string) (map[string]Document, error)

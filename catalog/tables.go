@@ -16,13 +16,13 @@ import (
 const maxCommitAttempts = 10
 
 // ListTables lists the tables of a namespace, without the storage tables of
-// materialized views unless storage is true.
+// materialized views unless p asks for them.
 func (s *Service) ListTables(ctx context.Context, warehouse string, ns Namespace, p PageRequest) (Page[TableIdent], error) {
 	return s.list(ctx, warehouse, ns, TypeTable, p)
 }
 
 func (s *Service) list(ctx context.Context, warehouse string, ns Namespace, typ ObjectType, p PageRequest) (Page[TableIdent], error) {
-	names, err := s.store.List(ctx, warehouse, ns, typ, false, p)
+	names, err := s.store.List(ctx, warehouse, ns, typ, p)
 	if err != nil {
 		return Page[TableIdent]{}, err
 	}

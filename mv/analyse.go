@@ -2,19 +2,25 @@ package mv
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/catalogd/catalogd/catalog"
 	"github.com/catalogd/catalogd/catalog/metadata"
 	"github.com/catalogd/catalogd/mv/sqltext"
 )
 
-// maxViewDepth bounds how deep views may be nested.
-const maxViewDepth = 32
+// The limits of a view's text. Its analysis is bounded by them: generated SQL of megabytes
+// would keep a processor busy for minutes.
+const (
+	maxViewDepth   = 32        // how deep views may be nested
+	maxTextBytes   = 100 << 10 // of one text
+	maxReferences  = 500       // to tables, in one text
+	analysisBudget = time.Minute
+)
 
 // objects finds what names mean: live in the catalog when a view is defined, in one
 // pinned [State] when it is refreshed.
@@ -111,9 +117,15 @@ func (a *analyser) read(ctx context.Context, t text, f frame) (*sqltext.Query, [
 	if f.depth > maxViewDepth {
 		return nil, nil, ErrInput("views are nested more than %d deep", maxViewDepth)
 	}
+	if len(t.SQL) > maxTextBytes {
+		return nil, nil, ErrInput("the query has %d bytes, a view may have %d", len(t.SQL), maxTextBytes)
+	}
 	q, err := sqltext.Parse(sqltext.Dialect(t.Dialect), t.SQL)
 	if err != nil {
 		return nil, nil, ErrInput("SQL of dialect %s: %s", t.Dialect, err.Error())
+	}
+	if n := len(q.Tables()); n > maxReferences {
+		return nil, nil, ErrInput("the query names %d tables, a view may name %d", n, maxReferences)
 	}
 	if unread := q.Unread(); len(unread) > 0 {
 		return nil, nil, ErrInput("%s: the query has a part that catalogd cannot read (%s), so its sources are unknown", q.Position(unread[0].Start), unread[0].Reason)
@@ -328,79 +340,6 @@ func (a *analyser) relation(ctx context.Context, row catalog.Pointer) (*relation
 	return r, nil
 }
 
-// resolve finds the object behind a name, with or without the client's catalog in front.
-func (a *analyser) resolve(ctx context.Context, t text, q *sqltext.Query, ref sqltext.TableRef, f frame) (catalog.Pointer, error) {
-	if ref.TimeTravel {
-		return catalog.Pointer{}, ErrInput("%s: %s picks a version of the table; a materialized view follows the current one", q.Position(ref.Start), ref)
-	}
-	candidates := candidateNames(ref.Parts, t)
-	for _, id := range candidates {
-		key := KeyOf(a.warehouse, id)
-		if !f.probing { // what a materialized view below reads is its own business
-			a.probed[key] = true
-		}
-		row, ok, err := a.object(ctx, key)
-		if err != nil || ok {
-			return row, err
-		}
-	}
-	if len(candidates) == 0 {
-		return catalog.Pointer{}, ErrInput("%s: %s has no namespace, and the view has no default one", q.Position(ref.Start), ref)
-	}
-	return catalog.Pointer{}, ErrInput("%s: table or view %s does not exist", q.Position(ref.Start), ref)
-}
-
-// candidateNames lists what a dotted name can mean, most likely first. Engines put their
-// own name of the catalog in front, write nested namespaces as one dotted part (Trino),
-// and fold the case of unquoted names.
-func candidateNames(parts []string, t text) []catalog.TableIdent {
-	var out []catalog.TableIdent
-	add := func(ns []string, name string) {
-		for _, levels := range [][]string{ns, splitLevels(ns)} {
-			id := catalog.TableIdent{Namespace: levels, Name: name}
-			if len(levels) > 0 && !slices.ContainsFunc(out, id.Equal) {
-				out = append(out, id)
-			}
-		}
-	}
-	spellings := [][]string{parts}
-	if low := lower(parts); !slices.Equal(low, parts) {
-		spellings = append(spellings, low)
-	}
-	for _, p := range spellings {
-		last := len(p) - 1
-		switch {
-		case last == 0:
-			add(t.DefaultNS, p[0])
-		case last >= 2 && t.Catalog != "" && p[0] == t.Catalog:
-			add(p[1:last], p[last])
-			add(p[:last], p[last])
-		default:
-			add(p[:last], p[last])
-			if last >= 2 {
-				add(p[1:last], p[last])
-			}
-		}
-	}
-	return out
-}
-
-func splitLevels(ns []string) []string {
-	var out []string
-	for _, level := range ns {
-		out = append(out, strings.Split(level, ".")...)
-	}
-	return out
-}
-
-func lower(parts []string) []string {
-	out := make([]string, len(parts))
-	for i, p := range parts {
-		out[i] = strings.ToLower(p)
-	}
-	return out
-}
-
 // representation picks a version's text in a dialect.
 func representation(v metadata.Version, d Dialect) (text, bool) {
 	for _, r := range v.Representations {
@@ -425,41 +364,4 @@ func textOf(v metadata.Version, r metadata.Representation) text {
 		Dialect: Dialect(strings.ToLower(r.Dialect)), SQL: r.SQL,
 		DefaultNS: v.DefaultNamespace, Catalog: v.DefaultCatalog,
 	}
-}
-
-// field is a column of an Iceberg schema.
-type field struct {
-	ID       int             `json:"id"`
-	Name     string          `json:"name"`
-	Type     json.RawMessage `json:"type"`
-	Required bool            `json:"required"`
-	Doc      string          `json:"doc,omitempty"`
-}
-
-func schemaFields(raw json.RawMessage) ([]field, error) {
-	var s struct {
-		Fields []field `json:"fields"`
-	}
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, ErrInput("the schema cannot be read: %v", err)
-	}
-	return s.Fields, nil
-}
-
-// typeText is the text form of an Iceberg type: a name for a primitive, JSON for a nested
-// type.
-func typeText(raw json.RawMessage) string {
-	var name string
-	if json.Unmarshal(raw, &name) == nil {
-		return name
-	}
-	return string(raw)
-}
-
-// typeJSON is the inverse of typeText.
-func typeJSON(t string) (json.RawMessage, error) {
-	if strings.HasPrefix(t, "{") {
-		return json.RawMessage(t), nil
-	}
-	return json.Marshal(t)
 }

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/catalogd/catalogd/catalog"
 )
@@ -204,81 +202,3 @@ func withSchemaID(version json.RawMessage) []byte {
 	}
 	return out
 }
-
-// sameType compares two types in text form, nested ones without their field ids.
-func sameType(a, b string) bool {
-	return normalType(a) == normalType(b)
-}
-
-func normalType(t string) string {
-	if len(t) == 0 || t[0] != '{' {
-		return compact(t)
-	}
-	var v any
-	if json.Unmarshal([]byte(t), &v) != nil {
-		return t
-	}
-	out, err := json.Marshal(withoutIDs(v))
-	if err != nil {
-		return t
-	}
-	return string(out)
-}
-
-// withoutIDs drops the ids of nested fields: they belong to a table, not to a type.
-func withoutIDs(v any) any {
-	switch x := v.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for k, e := range x {
-			if !slices.Contains([]string{"id", "element-id", "key-id", "value-id", "doc"}, k) {
-				out[k] = withoutIDs(e)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			out[i] = withoutIDs(e)
-		}
-		return out
-	case string:
-		return compact(x)
-	}
-	return v
-}
-
-// compact drops the spaces of "decimal(38, 0)".
-func compact(t string) string {
-	return strings.ReplaceAll(t, " ", "")
-}
-
-// castable reports whether values that the engine computes as one type can be stored as
-// another without ever changing one: a checked cast keeps a value or fails.
-func castable(from, to string) bool {
-	if sameType(from, to) {
-		return true
-	}
-	switch compact(from) + ">" + compact(to) {
-	case "float>double", "int>double", "date>timestamp", "date>timestamp_ns", "timestamp>timestamp_ns", "timestamptz>timestamptz_ns":
-		return true
-	}
-	scaleFrom, okFrom := exactScale(from)
-	scaleTo, okTo := exactScale(to)
-	if okFrom && okTo {
-		return scaleTo >= scaleFrom // a smaller scale would round
-	}
-	return bytesType(from) && bytesType(to)
-}
-
-// exactScale is the number of decimals of an exact number type.
-func exactScale(t string) (scale int, ok bool) {
-	if t == "int" || t == "long" {
-		return 0, true
-	}
-	var precision int
-	n, err := fmt.Sscanf(compact(t), "decimal(%d,%d)", &precision, &scale)
-	return scale, err == nil && n == 2
-}
-
-func bytesType(t string) bool { return t == "binary" || strings.HasPrefix(t, "fixed") }

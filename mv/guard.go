@@ -3,6 +3,7 @@ package mv
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -265,6 +266,8 @@ func (d *definer) try(ctx context.Context, t text) error {
 
 // describeColumns binds the query against the schemas of what it reads.
 func describeColumns(ctx context.Context, e Engine, a *analysis, zone string) ([]EngineColumn, error) {
+	ctx, cancel := context.WithTimeout(ctx, analysisBudget)
+	defer cancel()
 	sql, err := a.runnable(nil)
 	if err != nil {
 		return nil, err
@@ -273,7 +276,11 @@ func describeColumns(ctx context.Context, e Engine, a *analysis, zone string) ([
 	for _, r := range a.Relations {
 		req.Relations = append(req.Relations, Relation{Name: r.Name, Schema: r.Table.CurrentSchema()})
 	}
-	return e.Describe(ctx, req)
+	columns, err := e.Describe(ctx, req)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, ErrInput("the query takes more than %s to plan: make it simpler", analysisBudget)
+	}
+	return columns, err
 }
 
 // columns matches the view's declared schema with what the engine computes, by position.

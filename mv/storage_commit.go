@@ -85,10 +85,13 @@ func (c storageCommit) judge() error {
 		}
 		return nil
 	}
-	if len(adds) != 1 || adds[0] != c.proposal.Table.CurrentSnapshotID() {
+	// Some writers overwrite in two steps, a delete and an append: the state that counts is
+	// that of the last one.
+	last := len(adds) - 1
+	if last < 0 || adds[last] != c.proposal.Table.CurrentSnapshotID() {
 		return c.refuse("moving main to another snapshot than the one that is added")
 	}
-	return c.refresh(adds[0])
+	return c.refresh(adds[last])
 }
 
 // storageUpdate is as much of an update as its judgement needs.
@@ -257,7 +260,10 @@ func (g *Guard) Rename(ctx context.Context, p *catalog.RenameProposal) error {
 // the view's versions at it.
 func (g *Guard) renameWith(ctx context.Context, p *catalog.RenameProposal, view ViewState, storage catalog.Pointer) error {
 	d := view.Definition
-	to := catalog.TableIdent{Namespace: p.To.Namespace, Name: storageName(p.To.Name)}
+	to := catalog.TableIdent{Namespace: p.To.Namespace, Name: d.Storage.Name}
+	if d.Storage.Name == storageName(p.Row.Ident.Name) {
+		to.Name = storageName(p.To.Name) // a name that somebody chose stays
+	}
 	doc, err := g.objects.Document(ctx, p.Row)
 	if err != nil {
 		return err
@@ -275,9 +281,11 @@ func (g *Guard) renameWith(ctx context.Context, p *catalog.RenameProposal, view 
 	}
 	renamed := p.Row
 	renamed.Ident = p.To
+	if !to.Equal(d.Storage) {
+		p.Extra = append(p.Extra, catalog.Proposed{Op: catalog.OpRename, Row: storage, To: to})
+	}
 	d.Ident, d.Storage = p.To, to
 	p.Extra = append(p.Extra,
-		catalog.Proposed{Op: catalog.OpRename, Row: storage, To: to},
 		catalog.Proposed{
 			Op: catalog.OpSwap, Row: renamed, From: p.Row.MetadataLocation, View: v,
 			Attachment: &Registration{Definition: d, Names: view.Names, KeepsData: true},

@@ -284,6 +284,9 @@ type ListTablesParams struct {
 
 	// PageSize The most items that the client wants in one answer.
 	PageSize *PageSizeInQuery `form:"pageSize,omitempty" json:"pageSize,omitempty"`
+
+	// ListStorageTables Whether to list the storage tables of materialized views, too; ours.
+	ListStorageTables *string `form:"list-storage-tables,omitempty" json:"list-storage-tables,omitempty"`
 }
 
 // CreateTableParams defines parameters for CreateTable.
@@ -685,6 +688,13 @@ func (w *ServerInterfaceWrapper) ListTables(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "pageSize", ctx.QueryParams(), &params.PageSize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter pageSize: %s", err))
+	}
+
+	// ------------- Optional query parameter "list-storage-tables" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "list-storage-tables", ctx.QueryParams(), &params.ListStorageTables, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter list-storage-tables: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

@@ -131,11 +131,11 @@ SELECT table_name FROM iceberg_tables
  ORDER BY table_name LIMIT $6`
 
 // List implements [catalog.Reader].
-func (s *Store) List(ctx context.Context, warehouse string, ns catalog.Namespace, typ catalog.ObjectType, storage bool, p catalog.PageRequest) (catalog.Page[string], error) {
+func (s *Store) List(ctx context.Context, warehouse string, ns catalog.Namespace, typ catalog.ObjectType, p catalog.PageRequest) (catalog.Page[string], error) {
 	if _, err := s.Namespace(ctx, warehouse, ns); err != nil {
 		return catalog.Page[string]{}, err
 	}
-	names, next, err := s.page(ctx, p, listSQL, warehouse, catalog.EncodeNamespace(ns), string(typ), storage)
+	names, next, err := s.page(ctx, p, listSQL, warehouse, catalog.EncodeNamespace(ns), string(typ), p.StorageTables)
 	return catalog.Page[string]{Items: names, Next: next}, err
 }
 

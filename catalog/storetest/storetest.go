@@ -337,7 +337,7 @@ func testNamespaces(t *testing.T, f *fixture) {
 		if _, err := f.ListNamespaces(t.Context(), Warehouse, ns, catalog.PageRequest{}); catalog.KindOf(err) != catalog.KindNoSuchNamespace {
 			t.Errorf("ListNamespaces(%v) = %v", ns, err)
 		}
-		if _, err := f.List(t.Context(), Warehouse, ns, catalog.TypeTable, false, catalog.PageRequest{}); catalog.KindOf(err) != catalog.KindNoSuchNamespace {
+		if _, err := f.List(t.Context(), Warehouse, ns, catalog.TypeTable, catalog.PageRequest{}); catalog.KindOf(err) != catalog.KindNoSuchNamespace {
 			t.Errorf("List(%v) = %v", ns, err)
 		}
 	}
@@ -461,7 +461,7 @@ func (f *fixture) pages(ns catalog.Namespace, size int, between func()) []string
 	var all []string
 	token := ""
 	for {
-		p, err := f.List(f.Context(), Warehouse, ns, catalog.TypeTable, false, catalog.PageRequest{After: token, Size: size})
+		p, err := f.List(f.Context(), Warehouse, ns, catalog.TypeTable, catalog.PageRequest{After: token, Size: size})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -490,7 +490,7 @@ func testPages(t *testing.T, f *fixture) {
 			t.Errorf("pages of %d (-want +got):\n%s", size, diff)
 		}
 	}
-	p, err := f.List(t.Context(), Warehouse, ns, catalog.TypeTable, false, catalog.PageRequest{})
+	p, err := f.List(t.Context(), Warehouse, ns, catalog.TypeTable, catalog.PageRequest{})
 	if err != nil || !slices.Equal(p.Items, want) || p.Next != "" {
 		t.Errorf("everything at once = %v %q, %v", p.Items, p.Next, err)
 	}
@@ -517,7 +517,7 @@ func testStorageHidden(t *testing.T, f *fixture) {
 	c.Pointer.StorageOf = uuid.NewString()
 	f.commit(c)
 	for storage, want := range map[bool]int{false: 0, true: 1} {
-		p, err := f.List(t.Context(), Warehouse, ns, catalog.TypeTable, storage, catalog.PageRequest{})
+		p, err := f.List(t.Context(), Warehouse, ns, catalog.TypeTable, catalog.PageRequest{StorageTables: storage})
 		if err != nil || len(p.Items) != want {
 			t.Errorf("List(storage %v) = %v, %v, want %d", storage, p.Items, err, want)
 		}

@@ -66,6 +66,9 @@ func tidy(msg string) string {
 	var out []string
 	for line := range strings.SplitSeq(msg, "\n") {
 		line = strings.TrimSpace(line)
+		if i := strings.Index(line, `Use "SET `); i >= 0 { // settings are not the user's to change
+			line = strings.TrimSpace(line[:i])
+		}
 		if line == "" || strings.HasPrefix(line, `Did you mean "pg_`) || strings.HasPrefix(line, `Did you mean "duckdb_`) {
 			continue
 		}
