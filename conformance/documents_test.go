@@ -97,7 +97,7 @@ var forms = []struct{ query, encoding string }{
 func (s space) threeCommits(path string) {
 	s.t.Helper()
 	for i := range 3 {
-		r := s.commit(path, list{object{"action": "set-properties", "updates": object{"round": fmt.Sprint(i)}}})
+		r := s.commit(path, list{object{"action": "set-properties", "updates": object{"round": strconv.Itoa(i)}}})
 		if r.status != 200 {
 			s.t.Fatalf("commit %d: %s", i, r.body)
 		}

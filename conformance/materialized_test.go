@@ -33,9 +33,9 @@ func (s space) dailyView(name string, storage object) object {
 }
 
 // materialize creates a materialized view through catalogd's own API.
-func (s space) materialize(name, sql string) reply {
+func (s space) materialize(name, sql string) {
 	s.t.Helper()
-	return s.must("POST", ownBase+"/materialized-views", object{"namespace": s.levels, "name": name, "sql": sql})
+	s.must("POST", ownBase+"/materialized-views", object{"namespace": s.levels, "name": name, "sql": sql})
 }
 
 // refresh waits for a run that started after this call and has to succeed.

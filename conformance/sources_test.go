@@ -106,8 +106,12 @@ func TestSources_StorageOptions(t *testing.T) {
 	storage.want(t, `"zstd"`, "metadata", "properties", "write.parquet.compression-codec")
 	s.refresh("v")
 	for _, wrong := range []object{
-		{"partition": list{"day(missing)"}}, {"partition": list{"frobnicate(day)"}}, {"sort": list{"missing asc"}},
-		{"name": "v2"}, {"name": ""}, {"location": "gopher://x"},
+		{"partition": list{"day(missing)"}},
+		{"partition": list{"frobnicate(day)"}},
+		{"sort": list{"missing asc"}},
+		{"name": "v2"},
+		{"name": ""},
+		{"location": "gopher://x"},
 	} {
 		body["name"], body["storage"] = "v2", wrong
 		if r := s.do("POST", ownBase+"/materialized-views", body); r.status != 400 && len(wrong) > 0 && wrong["name"] != "" {

@@ -216,9 +216,8 @@ func (h *house) needs() []string {
 		h.check(err)
 		for _, m := range list {
 			need[m.FilePath()] = true
-			entries, err := m.FetchEntries(h.files.FS(), true)
-			h.check(err)
-			for _, e := range entries {
+			for e, err := range m.Entries(h.files.FS(), true) {
+				h.check(err)
 				need[e.DataFile().FilePath()] = true
 			}
 		}

@@ -230,7 +230,7 @@ func (r *Refresher) compute(ctx context.Context, run *Refresh, w *work) error {
 		}
 	})
 	if err != nil {
-		return engineFailure{err}
+		return engineError{err}
 	}
 	w.files = result.Files
 	run.Rows, run.BytesRead, run.CPUSeconds = result.Rows, result.BytesRead, result.CPU

@@ -136,14 +136,14 @@ const (
 	reasonContended Reason = "STORAGE_CONTENDED"
 )
 
-// engineFailure marks an error of the engine itself, as opposed to one of what it reads.
-type engineFailure struct{ error }
+// engineError marks an error of the engine itself, as opposed to one of what it reads.
+type engineError struct{ error }
 
-func (e engineFailure) Unwrap() error { return e.error }
+func (e engineError) Unwrap() error { return e.error }
 
 func failureReason(err error) Reason {
 	kind := catalog.KindOf(err)
-	if _, ok := errors.AsType[engineFailure](err); ok && kind == catalog.KindUnavailable {
+	if _, ok := errors.AsType[engineError](err); ok && kind == catalog.KindUnavailable {
 		return reasonEngine
 	}
 	switch kind {

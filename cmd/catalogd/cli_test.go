@@ -131,15 +131,15 @@ func TestCLI(t *testing.T) {
 		t.Errorf("suspended and behind: suspended %v, up to date %v", one.Suspended, one.UpToDate)
 	}
 	c.json(&runs, "refresh", "--stale", "--wait") // a person's request outranks the suspension
-	names := ""
+	var names strings.Builder
 	for _, r := range runs.Refreshes {
-		names += r.View + " "
+		names.WriteString(r.View + " ")
 		if r.Run == nil || r.Run.Status != "succeeded" {
 			t.Errorf("refresh --stale: %+v, run %+v", r, r.Run)
 		}
 	}
-	if !strings.Contains(names, "ev.daily ") {
-		t.Errorf("refresh --stale refreshed %q only", names)
+	if !strings.Contains(names.String(), "ev.daily ") {
+		t.Errorf("refresh --stale refreshed %q only", names.String())
 	}
 	w.prove("ev.daily", dailySQL, "ev.src")
 	c.ok([]string{"resume", "ev.daily"}, "resumed ev.daily")

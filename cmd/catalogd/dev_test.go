@@ -165,13 +165,12 @@ func TestDev_ordinaryUser(t *testing.T) {
 		t.Skip("every test runs as an ordinary user here")
 	}
 	const nobody = 65534
-	// Not t.TempDir, which is root's alone.
-	dir, err := os.MkdirTemp("", "catalogd-dev-")
+	dir, err := os.MkdirTemp("", "catalogd-dev-") //nolint:usetesting // t.TempDir is root's alone
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // another user must reach it
+	if err := os.Chmod(dir, 0o755); err != nil { // another user must reach it
 		t.Fatal(err)
 	}
 	home := filepath.Join(dir, "home")
@@ -215,7 +214,7 @@ func copySelf(t *testing.T, dir string) string {
 	}
 	defer in.Close()
 	path := filepath.Join(dir, "catalogd")
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755) //nolint:gosec // others run it
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755) // others run it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func TestKill_catalogd(t *testing.T) {
 	w.events("ev.src", nil, nil)
 	w.create("ev.daily", dailySQL)
 	w.create("ev.totals", totalsSQL)
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	seed := uint64(time.Now().UnixNano()) // any number will do
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	l := newLedger()
@@ -359,7 +359,7 @@ func TestKill_databaseConnections(t *testing.T) {
 			calm = 0
 		}
 		if calm < 60 { // more than a second: then the pool looks before it hands one out
-			return fmt.Errorf("%d times in a row; %d %s %v", calm, status, answer, err)
+			return fmt.Errorf("%d times in a row; %d %s %v", calm, status, answer, err) //nolint:errorlint // there may be no error to wrap
 		}
 		return nil
 	})

@@ -77,7 +77,7 @@ func TestReplicas_shareOneDatabase(t *testing.T) {
 			}
 		})
 	}
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1)) //nolint:gosec // any number will do
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1)) // any number will do
 	more := func(n int) {
 		t.Helper()
 		want := l.count() + n

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -54,7 +55,7 @@ func migrateCommand() *cobra.Command {
 				return err
 			}
 			if cfg.DatabaseURL == "" {
-				return fmt.Errorf("--database-url (CATALOGD_DATABASE_URL) is missing: give a Postgres URL")
+				return errors.New("--database-url (CATALOGD_DATABASE_URL) is missing: give a Postgres URL")
 			}
 			pool, err := cfg.pool(cmd.Context())
 			if err != nil {

@@ -47,13 +47,13 @@ func options() []tabletest.Options {
 
 // names flattens an input file for comparison.
 func names(path string, lists ...[]string) string {
-	var pathSb49 strings.Builder
+	var b strings.Builder
+	b.WriteString(path)
 	for _, l := range lists {
 		slices.Sort(l)
-		pathSb49.WriteString(fmt.Sprintf(" %v", l))
+		fmt.Fprintf(&b, " %v", l)
 	}
-	path += pathSb49.String()
-	return path
+	return b.String()
 }
 
 func TestPlanEqualsIcebergGo(t *testing.T) {

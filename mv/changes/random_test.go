@@ -98,13 +98,12 @@ func (h *history) step(rt *rapid.T, version int) string {
 func (h *history) liveFiles() map[string]iceberg.DataFile {
 	out := map[string]iceberg.DataFile{}
 	for _, task := range h.tbl.Tasks() {
-		key := task.File.FilePath()
-		var keySb101 strings.Builder
+		var key strings.Builder
+		key.WriteString(task.File.FilePath())
 		for _, del := range slices.Concat(task.DeleteFiles, task.DeletionVectorFiles, task.EqualityDeleteFiles) {
-			keySb101.WriteString(" " + del.FilePath())
+			key.WriteString(" " + del.FilePath())
 		}
-		key += keySb101.String()
-		out[key] = task.File
+		out[key.String()] = task.File
 	}
 	return out
 }
@@ -172,8 +171,8 @@ func (h *history) check(rt *rapid.T, ops []string) {
 // tight fails if ids are reported beyond those of the files that some step changed.
 func (h *history) tight(rt *rapid.T, ops []string, ch changes.Change, i, j int) {
 	ids := ch.Columns[1]
-	if ids.Everything {
-		return
+	if ids.Everything || len(ids.Ranges) == 0 {
+		return // files without bounds are never the cause of a range
 	}
 	var touched []plan.Range
 	for k := i; k < j; k++ {

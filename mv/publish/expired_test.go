@@ -75,11 +75,10 @@ func (b *bench) reachable() []string {
 		}
 		for _, m := range list {
 			live[m.FilePath()] = true
-			entries, err := m.FetchEntries(b.files.FS(), true)
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			for _, e := range entries {
+			for e, err := range m.Entries(b.files.FS(), true) {
+				if err != nil {
+					b.t.Fatal(err)
+				}
 				live[e.DataFile().FilePath()] = true
 			}
 		}
@@ -240,12 +239,16 @@ func TestSweepRemovesNothingIfUnsure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries, err := list[0].FetchEntries(b.files.FS(), true)
-		if err != nil {
-			t.Fatal(err)
+		var data string
+		for e, err := range list[0].Entries(b.files.FS(), true) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			data = e.DataFile().FilePath()
+			break
 		}
 		local := func(n string) string { return strings.TrimPrefix(n, "file://") }
-		if err := spoil(b, local(list[0].FilePath()), local(oldest.ManifestList), local(entries[0].DataFile().FilePath())); err != nil {
+		if err := spoil(b, local(list[0].FilePath()), local(oldest.ManifestList), local(data)); err != nil {
 			t.Fatal(err)
 		}
 		b.age(100 * time.Hour)

@@ -21,7 +21,10 @@ import (
 func TestReplaceEqualsReplaceFiles(t *testing.T) {
 	t.Parallel()
 	for _, o := range []tabletest.Options{
-		{Day: true}, {}, {Bucket: true}, {Day: true, Bucket: true},
+		{Day: true},
+		{},
+		{Bucket: true},
+		{Day: true, Bucket: true},
 		{Day: true, Properties: iceberg.Properties{"write.metadata.metrics.default": "full"}},
 	} {
 		b := newBench(t, o)

@@ -145,11 +145,10 @@ func (b *bench) liveFiles() map[string]bool {
 		}
 		for _, m := range list {
 			live[m.FilePath()] = true
-			entries, err := m.FetchEntries(b.files.FS(), false)
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			for _, e := range entries {
+			for e, err := range m.Entries(b.files.FS(), false) {
+				if err != nil {
+					b.t.Fatal(err)
+				}
 				live[e.DataFile().FilePath()] = true
 			}
 		}

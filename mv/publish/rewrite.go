@@ -195,9 +195,12 @@ func (st *stage) entries(ctx context.Context, m iceberg.ManifestFile) ([]iceberg
 		return nil, err
 	}
 	st.read++
-	entries, err := m.FetchEntries(st.fs, true)
-	if err != nil {
-		return nil, catalog.Errorf(catalog.KindUnavailable, "cannot read manifest %s", m.FilePath()).Because(err)
+	var entries []iceberg.ManifestEntry
+	for e, err := range m.Entries(st.fs, true) {
+		if err != nil {
+			return nil, catalog.Errorf(catalog.KindUnavailable, "cannot read manifest %s", m.FilePath()).Because(err)
+		}
+		entries = append(entries, e)
 	}
 	return entries, nil
 }

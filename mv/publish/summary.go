@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -58,11 +59,12 @@ func partitionName(f iceberg.DataFile) string {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	name := strconv.Itoa(int(f.SpecID()))
+	var name strings.Builder
+	name.WriteString(strconv.Itoa(int(f.SpecID())))
 	for _, id := range ids {
-		name += "\x00" + literalText(partition[id])
+		name.WriteString("\x00" + literalText(partition[id]))
 	}
-	return name
+	return name.String()
 }
 
 // properties adds the totals, which carry on from the parent's. A parent that does not

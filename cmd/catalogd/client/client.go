@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -123,10 +124,8 @@ func ParseViewName(s string) (ViewName, error) {
 	if len(parts) < 2 {
 		return ViewName{}, fmt.Errorf("%q has no namespace: write namespace.view", s)
 	}
-	for _, p := range parts {
-		if p == "" {
-			return ViewName{}, fmt.Errorf("%q has an empty part", s)
-		}
+	if slices.Contains(parts, "") {
+		return ViewName{}, fmt.Errorf("%q has an empty part", s)
 	}
 	return ViewName{Namespace: parts[:len(parts)-1], Name: parts[len(parts)-1]}, nil
 }

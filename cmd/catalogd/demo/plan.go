@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -90,7 +91,7 @@ func planReplay(days [][]flight) []commit {
 		}
 		date := day[0].day()
 		commits = append(commits, commit{
-			kind: appended, day: date, rows: append(reported[:len(reported):len(reported)], late[d]...), late: len(late[d]),
+			kind: appended, day: date, rows: slices.Concat(reported, late[d]), late: len(late[d]),
 		})
 		for _, truth := range corrections[d] {
 			commits = append(commits, commit{kind: corrected, day: date, rows: truth})
