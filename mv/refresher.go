@@ -37,6 +37,7 @@ type Refresher struct {
 	log       *slog.Logger
 	limits    Limits
 	now       func() time.Time
+	observe   func(Refresh)
 }
 
 // RefresherConfig is what a [Refresher] needs.
@@ -49,6 +50,7 @@ type RefresherConfig struct {
 	Limits    Limits
 	Log       *slog.Logger
 	Now       func() time.Time // nil: time.Now
+	Observe   func(Refresh)    // called with every run that ended; may be nil
 }
 
 // NewRefresher returns a Refresher.
@@ -59,8 +61,11 @@ func NewRefresher(c RefresherConfig) *Refresher {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Observe == nil {
+		c.Observe = func(Refresh) {}
+	}
 	return &Refresher{
-		registry: c.Registry, catalog: c.Catalog, sources: c.Sources, publisher: c.Publisher, engine: c.Engine,
+		observe: c.Observe, registry: c.Registry, catalog: c.Catalog, sources: c.Sources, publisher: c.Publisher, engine: c.Engine,
 		log: c.Log, limits: c.Limits, now: c.Now,
 	}
 }
@@ -104,6 +109,7 @@ func attemptOf(s State, viewUUID string) Attempt {
 func (r *Refresher) conclude(ctx context.Context, a *Attempt, err error) {
 	run := a.Refresh
 	run.Ended = r.now()
+	defer func() { r.observe(*run) }()
 	if err == nil {
 		run.Status, a.Outcome = RefreshSucceeded, OutcomeDone
 		r.log.InfoContext(ctx, "view refreshed",

@@ -322,4 +322,8 @@ func TestMV_underFire(t *testing.T) {
 	w.settled("ev.hourly")
 	w.prove("ev.daily", dailySQL, "ev.src")
 	w.prove("ev.hourly", hourly, "ev.src")
+	_, metrics, err := w.p.try(http.MethodGet, "/metrics", nil)
+	if want := `catalogd_refreshes_total{reason="",status="succeeded",strategy="buckets"}`; err != nil || !strings.Contains(string(metrics), want) {
+		t.Errorf("/metrics lacks %s: %v", want, err)
+	}
 }

@@ -122,9 +122,11 @@ func (s *server) wire(ctx context.Context) error {
 	service.SetGuard(mv.NewGuard(mv.GuardConfig{
 		Registry: registry, Catalog: service, Engine: s.engine, Publisher: publisher, Log: s.log,
 	}))
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	refresher := mv.NewRefresher(mv.RefresherConfig{
 		Registry: registry, Catalog: service, Sources: reader, Publisher: publisher,
-		Engine: s.engine, Limits: s.cfg.limits(), Log: s.log,
+		Engine: s.engine, Limits: s.cfg.limits(), Log: s.log, Observe: newRefreshMetrics(metrics).observe,
 	})
 	cleaner := mv.NewCleaner(mv.CleanerConfig{
 		Registry: registry, Documents: service, Sweeper: publish.NewSweeper(s.files.FS(), s.files), Log: s.log,
@@ -137,8 +139,6 @@ func (s *server) wire(ctx context.Context) error {
 	views := mv.NewService(mv.ServiceConfig{
 		Registry: registry, Requests: jobs.NewRequests(s.pool, registry, queue, s.jobs.Wake), Catalog: service, Engine: s.engine,
 	})
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	handler, err := api.New(api.Config{Catalog: service, Views: views, Log: s.log, Ready: s.problems, Metrics: metrics})
 	if err != nil {
 		return err
