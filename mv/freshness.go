@@ -23,21 +23,22 @@ type Reason string
 
 // The reasons of a verdict.
 const (
-	ReasonUpToDate        Reason = "UP_TO_DATE"
-	ReasonOnlyCompaction  Reason = "ONLY_COMPACTION"       // sources were rewritten without changing a row
-	ReasonWithinStaleness Reason = "WITHIN_MAX_STALENESS"  // stale, but not beyond what the view allows
-	ReasonSourceChanged   Reason = "SOURCE_CHANGED"        // a source has newer snapshots
-	ReasonSourceRolled    Reason = "SOURCE_ROLLED_BACK"    // the recorded snapshot is no ancestor of the head
-	ReasonSourceRecreated Reason = "SOURCE_RECREATED"      // another table has the name now
-	ReasonSourceMissing   Reason = "SOURCE_MISSING"        // a source was dropped or renamed
-	ReasonSourceSchema    Reason = "SOURCE_SCHEMA_CHANGED" // a column the query uses may have changed
-	ReasonSourceMVStale   Reason = "SOURCE_MV_STALE"       // a materialized view it reads is not up to date
-	ReasonSourceView      Reason = "SOURCE_VIEW_CHANGED"   // a plain view in between has another version
-	ReasonDefinition      Reason = "DEFINITION_CHANGED"    // storage reflects another view version
-	ReasonNeverRefreshed  Reason = "NEVER_REFRESHED"       //
-	ReasonNoState         Reason = "NO_REFRESH_STATE"      // the storage snapshot says nothing about its sources
-	ReasonUnreadable      Reason = "UNREADABLE_STATE"      // refresh-state or a document cannot be read
-	ReasonForeignStorage  Reason = "STORAGE_ELSEWHERE"     // storage-table names another catalog
+	ReasonUpToDate         Reason = "UP_TO_DATE"
+	ReasonOnlyCompaction   Reason = "ONLY_COMPACTION"       // sources were rewritten without changing a row
+	ReasonWithinStaleness  Reason = "WITHIN_MAX_STALENESS"  // stale, but not beyond what the view allows
+	ReasonSourceChanged    Reason = "SOURCE_CHANGED"        // a source has newer snapshots
+	ReasonSourceRolled     Reason = "SOURCE_ROLLED_BACK"    // the recorded snapshot is no ancestor of the head
+	ReasonSourceRecreated  Reason = "SOURCE_RECREATED"      // another table has the name now
+	ReasonSourceMissing    Reason = "SOURCE_MISSING"        // a source was dropped or renamed
+	ReasonSourceSchema     Reason = "SOURCE_SCHEMA_CHANGED" // a column the query uses may have changed
+	ReasonSourceMVStale    Reason = "SOURCE_MV_STALE"       // a materialized view it reads is not up to date
+	ReasonSourceView       Reason = "SOURCE_VIEW_CHANGED"   // a plain view in between has another version
+	ReasonDefinition       Reason = "DEFINITION_CHANGED"    // storage reflects another view version
+	ReasonNeverRefreshed   Reason = "NEVER_REFRESHED"       //
+	ReasonNoState          Reason = "NO_REFRESH_STATE"      // the storage snapshot says nothing about its sources
+	ReasonUnreadable       Reason = "UNREADABLE_STATE"      // refresh-state or a document cannot be read
+	ReasonSourceUnreadable Reason = "SOURCE_UNREADABLE"     // a file of a source cannot be read
+	ReasonForeignStorage   Reason = "STORAGE_ELSEWHERE"     // storage-table names another catalog
 )
 
 // Verdict is how fresh a materialized view is.

@@ -137,7 +137,6 @@ func message(err error) string {
 // The reasons of failed runs.
 const (
 	reasonQuery     Reason = "QUERY_FAILED"
-	reasonSource    Reason = "SOURCE_UNREADABLE"
 	reasonEngine    Reason = "ENGINE_FAILED"
 	reasonContended Reason = "STORAGE_CONTENDED"
 )
@@ -158,7 +157,7 @@ func failureReason(err error) Reason {
 	case catalog.KindNoSuchTable, catalog.KindNoSuchView:
 		return ReasonSourceMissing
 	case catalog.KindNotFound, catalog.KindUnavailable:
-		return reasonSource
+		return ReasonSourceUnreadable
 	case catalog.KindCommitFailed:
 		return reasonContended
 	}

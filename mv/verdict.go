@@ -75,6 +75,10 @@ func (j *judge) direct(v ViewState) Verdict {
 		}
 		out.Behind = append(out.Behind, found.Behind...)
 	}
+	if last := v.LastRefresh; !out.UpToDate && last != nil && last.Reason == string(ReasonSourceUnreadable) {
+		// Whether the newer snapshots changed a row of the view cannot be known.
+		return Verdict{Status: StatusUndetermined, Reason: ReasonSourceUnreadable, Detail: last.Error, Behind: out.Behind}
+	}
 	return out
 }
 

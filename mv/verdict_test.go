@@ -271,6 +271,18 @@ func TestJudge(t *testing.T) {
 			},
 		},
 		{
+			name: "a manifest of the source cannot be read", status: mv.StatusUndetermined, reason: mv.ReasonSourceUnreadable, behind: []int64{20},
+			build: func(w *world) string {
+				src := w.table("src", w.uuid(), history...)
+				w.table("v__storage", w.uuid(), snap{id: 1, op: "overwrite", summary: w.reflects(tableState(src, 5))})
+				uuid := w.view("v", 1, exact, noon, source(src))
+				v := w.state.Views[uuid]
+				v.LastRefresh = &mv.Refresh{Status: mv.RefreshFailed, Reason: string(mv.ReasonSourceUnreadable), Error: "cannot read m.avro"}
+				w.state.Views[uuid] = v
+				return uuid
+			},
+		},
+		{
 			name: "damaged state", status: mv.StatusUndetermined, reason: mv.ReasonUnreadable,
 			build: func(w *world) string {
 				src := w.table("src", w.uuid(), history...)

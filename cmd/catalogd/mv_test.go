@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -299,6 +301,42 @@ func TestMV_onTopOfOthers(t *testing.T) {
 	w.prove("ev.diamond", strings.ReplaceAll(diamond, "ev.daily", "("+dailySQL+")"), "ev.src")
 }
 
+// TestMV_unreadableManifest: a source whose manifests are gone makes the view undetermined,
+// and never a commit fail.
+func TestMV_unreadableManifest(t *testing.T) {
+	t.Parallel()
+	w := newWorkbench(t)
+	w.events("ev.src", nil, nil)
+	w.create("ev.daily", dailySQL)
+	w.append("ev.src", event{day(1, 3), "a", 1})
+	w.settled("ev.daily")
+	w.p.call(http.MethodPost, viewPath("ev.daily")+"/suspend", nil, http.StatusNoContent, nil)
+	w.append("ev.src", event{day(2, 3), "a", 2})
+	src, err := w.c.Load(t.Context(), "ev.src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests, err := filepath.Glob(strings.TrimPrefix(src.Location(), "file://") + "/metadata/*.avro")
+	if err != nil || len(manifests) == 0 {
+		t.Fatalf("manifests of the source: %v, %v", manifests, err)
+	}
+	for _, m := range manifests {
+		if err := os.Remove(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.p.call(http.MethodPost, viewPath("ev.daily")+"/resume", nil, http.StatusNoContent, nil)
+	eventually(t, time.Minute, "the view is undetermined", func() error {
+		if f := w.freshness("ev.daily"); f.Status != "undetermined" || f.Reason != "SOURCE_UNREADABLE" {
+			return fmt.Errorf("%s (%s)", f.Status, f.Reason)
+		}
+		return nil
+	})
+	w.p.call(http.MethodPost, "/v1/main/namespaces/ev/tables/src", map[string]any{
+		"requirements": []any{}, "updates": []any{map[string]any{"action": "set-properties", "updates": map[string]string{"a": "b"}}},
+	}, http.StatusOK, nil)
+}
+
 // TestMV_underFire commits while refreshes run; in the end every view is exact.
 func TestMV_underFire(t *testing.T) {
 	t.Parallel()
@@ -323,7 +361,7 @@ func TestMV_underFire(t *testing.T) {
 	w.prove("ev.daily", dailySQL, "ev.src")
 	w.prove("ev.hourly", hourly, "ev.src")
 	_, metrics, err := w.p.try(http.MethodGet, "/metrics", nil)
-	if want := `catalogd_refreshes_total{reason="",status="succeeded",strategy="buckets"}`; err != nil || !strings.Contains(string(metrics), want) {
+	if want := `catalogd_refreshes_total{reason="FIRST_REFRESH",status="succeeded",strategy="full"}`; err != nil || !strings.Contains(string(metrics), want) {
 		t.Errorf("/metrics lacks %s: %v", want, err)
 	}
 }
