@@ -250,8 +250,9 @@ func TestMaterialized_Replace(t *testing.T) {
 	s.verdict("v", "fresh", true, "UP_TO_DATE")
 	replace(3, strings.Replace(dailySQL, "count(*)", "count(*) + 1", 1))
 	s.verdict("v", "invalid", false, "DEFINITION_CHANGED")
-	s.must("POST", s.own("v", "/resume"), nil)
+	// Asked for while it is suspended, it is this run and no other that rebuilds.
 	s.refresh("v").want(t, `"DEFINITION_CHANGED"`, "reason")
+	s.must("POST", s.own("v", "/resume"), nil)
 	s.verdict("v", "fresh", true, "UP_TO_DATE")
 }
 

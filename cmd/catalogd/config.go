@@ -47,7 +47,7 @@ func defaults() Config {
 	return Config{
 		WarehouseName: "main", Listen: "127.0.0.1:8181", CacheBytes: 256 << 20, EngineMemoryBytes: 1 << 30,
 		EngineThreads: 2, RefreshSlots: 2, DatabaseConns: 20, DropRetention: jobs.DefaultDropRetention,
-		LogFormat: "text", LogLevel: "info", EngineSpillDir: filepath.Join(os.TempDir(), "catalogd-spill"),
+		LogFormat: "text", LogLevel: "info", EngineSpillDir: filepath.Join(os.TempDir(), fmt.Sprintf("catalogd-spill-%d", os.Getuid())), // other users have their own
 	}
 }
 

@@ -155,7 +155,9 @@ func (a address) url(db string) *url.URL {
 		q.Set("host", a.socketDir)
 		q.Set("port", a.port)
 	}
-	u.RawQuery = q.Encode()
+	// Postgres clients take a plus sign for one: only %20 is a space to them. Encode writes
+	// a plus sign of the path as %2B.
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20")
 	return u
 }
 
