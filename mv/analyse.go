@@ -1,6 +1,7 @@
 package mv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,16 +79,7 @@ func analyse(ctx context.Context, o objects, warehouse string, self Key, t text)
 }
 
 func compareKeys(a, b Key) int {
-	return errorsFirst(strings.Compare(a.Warehouse, b.Warehouse), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-}
-
-func errorsFirst(orders ...int) int {
-	for _, o := range orders {
-		if o != 0 {
-			return o
-		}
-	}
-	return 0
+	return cmp.Or(strings.Compare(a.Warehouse, b.Warehouse), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 type analyser struct {

@@ -30,7 +30,6 @@ var arrows = map[string][]string{
 	"catalog/postgres/pgtest":   {"catalog/postgres/pgserver", "migrations"},
 	"catalog/storage":           {"catalog"},
 	"catalog/storetest":         {"catalog"},
-	"catalog/memstore":          {"catalog"},
 
 	"mv":                   {"catalog", "catalog/metadata", "mv/plan", "mv/sqltext"},
 	"mv/sqltext":           {},

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -283,8 +282,7 @@ func (s *server) close() {
 
 // reachable reports the database's state for commands that need it at once.
 func reachable(ctx context.Context, pool *pgxpool.Pool) error {
-	err := pgx.BeginFunc(ctx, pool, func(pgx.Tx) error { return nil })
-	if err != nil {
+	if err := pool.Ping(ctx); err != nil {
 		return fmt.Errorf("the database cannot be reached: %w", err)
 	}
 	return nil
