@@ -11,6 +11,8 @@ TEST_FLAGS ?= -race -shuffle=on
 PKG ?= ./...
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
+# Flags of `make linear`; -linear.seed repeats a run.
+LINEAR ?= -linear.duration=2m
 # Arguments of catalogd for `make run` and `make demo`, for example ARGS='--listen 127.0.0.1:0'.
 ARGS ?=
 
@@ -86,6 +88,10 @@ fuzz: cc ## run each fuzz target for FUZZTIME
 			(cd "$$dir" && $(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) .); \
 		done; \
 	done
+
+.PHONY: linear
+linear: cc ## kill servers under concurrent clients and check that no answer was wrong
+	$(GO) test -tags $(TAGS) -timeout 24h -count=1 -v -run '^TestLinear$$' ./cmd/catalogd $(LINEAR)
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities in what we call

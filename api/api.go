@@ -18,6 +18,7 @@ import (
 // Config is what the HTTP surface needs.
 type Config struct {
 	Catalog Catalog // required
+	Planner Planner // required
 	// Views serves catalogd's own operations; nil leaves them out.
 	Views mv.API
 	Log   *slog.Logger // nil: nothing is logged
@@ -46,6 +47,7 @@ type Problem struct {
 // server implements the strict servers of both contracts.
 type server struct {
 	catalog   Catalog
+	planner   Planner
 	endpoints []string // advertised by getConfig
 }
 
@@ -77,9 +79,9 @@ func New(c Config) (*echo.Echo, error) {
 	e.Binder = bodyBinder{limit: c.MaxBodyBytes}
 	e.HTTPErrorHandler = errorHandler(c.Log)
 	e.Pre(normalize)
-	e.Use(observe(c.Log, m), recoverPanics, compress, refuseCrossOrigin(), checkQuery)
+	e.Use(observe(c.Log, m), recoverPanics, compress, refuseCrossOrigin(), checkQuery, receipts)
 
-	s := &server{catalog: c.Catalog}
+	s := &server{catalog: c.Catalog, planner: c.Planner}
 	rest.RegisterHandlers(e, rest.NewStrictHandler(s, nil))
 	s.endpoints = endpoints(e.Routes())
 	if c.Views != nil {

@@ -39,6 +39,7 @@ func (b bodyBinder) Bind(target any, c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	digest(c.Request(), body)
 	if len(bytes.TrimSpace(body)) == 0 {
 		return invalid("The request body is empty: a JSON object is expected").Because(io.EOF)
 	}

@@ -14,6 +14,7 @@ type Catalog interface {
 	Tables
 	TableWriter
 	Views
+	Functions
 }
 
 // Namespaces is how the handlers reach warehouses and namespaces.
@@ -63,6 +64,12 @@ type TableWriter interface {
 	// RegisterTable names an existing metadata file; overwrite moves a table that has the
 	// name already. KindAlreadyExists, KindNotFound for a missing file.
 	RegisterTable(ctx context.Context, warehouse string, ns catalog.Namespace, name, metadataLocation string, overwrite bool) (catalog.Loaded, error)
+	// UnregisterTable forgets a table, leaves its files, and returns its last state.
+	// KindNoSuchTable, KindForbidden.
+	UnregisterTable(ctx context.Context, warehouse string, id catalog.TableIdent) (catalog.Loaded, error)
+	// CommitTransaction makes all of the commits or none, and keeps the promise of
+	// CommitTable.
+	CommitTransaction(ctx context.Context, warehouse string, commits []catalog.TableCommit) error
 }
 
 // Views is how the handlers reach views, materialized or not.
@@ -75,12 +82,23 @@ type Views interface {
 	LoadView(ctx context.Context, warehouse string, id catalog.TableIdent) (catalog.Loaded, error)
 	// ReplaceView keeps the promise of [TableWriter.CommitTable].
 	ReplaceView(ctx context.Context, warehouse string, id catalog.TableIdent, req catalog.CommitRequest) (catalog.Loaded, error)
+	// RegisterView names an existing metadata file. KindAlreadyExists, KindNotFound.
+	RegisterView(ctx context.Context, warehouse string, ns catalog.Namespace, name, metadataLocation string) (catalog.Loaded, error)
 	// DropView drops a materialized view's storage table, too.
 	DropView(ctx context.Context, warehouse string, id catalog.TableIdent) error
 	// RenameView fails with KindNoSuchView, KindNoSuchNamespace, KindAlreadyExists.
 	RenameView(ctx context.Context, warehouse string, from, to catalog.TableIdent) error
 	// ViewExists returns nil or KindNoSuchView.
 	ViewExists(ctx context.Context, warehouse string, id catalog.TableIdent) error
+}
+
+// Functions is how the handlers reach the functions of a namespace.
+type Functions interface {
+	// ListFunctions fails with KindNoSuchNamespace.
+	ListFunctions(ctx context.Context, warehouse string, ns catalog.Namespace, p catalog.PageRequest) (catalog.Page[catalog.TableIdent], error)
+	// LoadFunction returns the function's metadata. KindNoSuchFunction,
+	// KindNoSuchNamespace.
+	LoadFunction(ctx context.Context, warehouse string, id catalog.TableIdent) (json.RawMessage, error)
 }
 
 var _ Catalog = (*catalog.Service)(nil)

@@ -26,11 +26,15 @@ type wireForm struct {
 var wire = [catalog.NumKinds]wireForm{
 	catalog.KindInternal:           {http.StatusInternalServerError, "InternalServerError"},
 	catalog.KindInvalid:            {http.StatusBadRequest, "BadRequestException"},
+	catalog.KindIllegalArgument:    {http.StatusBadRequest, "IllegalArgumentException"},
 	catalog.KindForbidden:          {http.StatusForbidden, "ForbiddenException"},
 	catalog.KindNoSuchWarehouse:    {http.StatusNotFound, "NoSuchWarehouseException"},
 	catalog.KindNoSuchNamespace:    {http.StatusNotFound, "NoSuchNamespaceException"},
 	catalog.KindNoSuchTable:        {http.StatusNotFound, "NoSuchTableException"},
 	catalog.KindNoSuchView:         {http.StatusNotFound, "NoSuchViewException"},
+	catalog.KindNoSuchFunction:     {http.StatusNotFound, "NoSuchFunctionException"},
+	catalog.KindNoSuchPlan:         {http.StatusNotFound, "NoSuchPlanIdException"},
+	catalog.KindNoSuchPlanTask:     {http.StatusNotFound, "NoSuchPlanTaskException"},
 	catalog.KindNotFound:           {http.StatusNotFound, "NotFoundException"},
 	catalog.KindAlreadyExists:      {http.StatusConflict, "AlreadyExistsException"},
 	catalog.KindNamespaceNotEmpty:  {http.StatusConflict, "NamespaceNotEmptyException"},
@@ -58,6 +62,7 @@ const statusClientClosed = 499
 var commitRoutes = map[string]bool{
 	http.MethodPost + " /v1/:prefix/namespaces/:namespace/tables/:table": true,
 	http.MethodPost + " /v1/:prefix/namespaces/:namespace/views/:view":   true,
+	http.MethodPost + " /v1/:prefix/transactions/commit":                 true,
 }
 
 // httpError is a failure of the HTTP exchange itself, which has no [catalog.Kind].

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/catalogd/catalogd/api/rest"
 	"github.com/catalogd/catalogd/catalog"
 )
 
@@ -27,6 +28,7 @@ type fakeCatalog struct {
 	creates    []catalog.CreateTableRequest
 	views      []catalog.CreateViewRequest
 	commits    []catalog.CommitRequest
+	receipt    *catalog.Receipt // of the last call
 }
 
 type object struct {
@@ -51,8 +53,9 @@ func (f *fakeCatalog) put(typ catalog.ObjectType, ns, name, all, refs string) {
 	f.objects[key(typ, id)] = &object{id: id, location: location, document: catalog.NewDocument(location, []byte(all), []byte(refs))}
 }
 
-func (f *fakeCatalog) enter(wh, call string) (func(), error) {
+func (f *fakeCatalog) enter(ctx context.Context, wh, call string) (func(), error) {
 	f.mu.Lock()
+	f.receipt = catalog.ReceiptOf(ctx)
 	f.calls = append(f.calls, call)
 	if f.fail != nil {
 		return f.mu.Unlock, f.fail
@@ -72,11 +75,11 @@ func (f *fakeCatalog) lastCall() string {
 	return f.calls[len(f.calls)-1]
 }
 
-func (f *fakeCatalog) Config(_ context.Context, wh string) (catalog.Warehouse, error) {
+func (f *fakeCatalog) Config(ctx context.Context, wh string) (catalog.Warehouse, error) {
 	if wh == "" {
 		wh = warehouse
 	}
-	unlock, err := f.enter(wh, "config "+wh)
+	unlock, err := f.enter(ctx, wh, "config "+wh)
 	defer unlock()
 	return catalog.Warehouse{Name: wh, Location: "file:///wh"}, err
 }
@@ -96,8 +99,8 @@ func page[T any](items []T, name func(T) string, p catalog.PageRequest) catalog.
 	return catalog.Page[T]{Items: items[:p.Size], Next: name(items[p.Size-1])}
 }
 
-func (f *fakeCatalog) ListNamespaces(_ context.Context, wh string, parent catalog.Namespace, p catalog.PageRequest) (catalog.Page[catalog.Namespace], error) {
-	unlock, err := f.enter(wh, fmt.Sprintf("namespaces %q %d", []string(parent), p.Size))
+func (f *fakeCatalog) ListNamespaces(ctx context.Context, wh string, parent catalog.Namespace, p catalog.PageRequest) (catalog.Page[catalog.Namespace], error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("namespaces %q %d", []string(parent), p.Size))
 	defer unlock()
 	if err != nil {
 		return catalog.Page[catalog.Namespace]{}, err
@@ -120,8 +123,8 @@ func (f *fakeCatalog) namespace(ns catalog.Namespace) (map[string]string, error)
 	return props, nil
 }
 
-func (f *fakeCatalog) CreateNamespace(_ context.Context, wh string, ns catalog.Namespace, props map[string]string) (map[string]string, error) {
-	unlock, err := f.enter(wh, fmt.Sprintf("create namespace %q %v", []string(ns), props))
+func (f *fakeCatalog) CreateNamespace(ctx context.Context, wh string, ns catalog.Namespace, props map[string]string) (map[string]string, error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("create namespace %q %v", []string(ns), props))
 	defer unlock()
 	if err != nil {
 		return nil, err
@@ -133,8 +136,8 @@ func (f *fakeCatalog) CreateNamespace(_ context.Context, wh string, ns catalog.N
 	return props, nil
 }
 
-func (f *fakeCatalog) LoadNamespace(_ context.Context, wh string, ns catalog.Namespace) (map[string]string, error) {
-	unlock, err := f.enter(wh, fmt.Sprintf("namespace %q", []string(ns)))
+func (f *fakeCatalog) LoadNamespace(ctx context.Context, wh string, ns catalog.Namespace) (map[string]string, error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("namespace %q", []string(ns)))
 	defer unlock()
 	if err != nil {
 		return nil, err
@@ -142,8 +145,8 @@ func (f *fakeCatalog) LoadNamespace(_ context.Context, wh string, ns catalog.Nam
 	return f.namespace(ns)
 }
 
-func (f *fakeCatalog) DropNamespace(_ context.Context, wh string, ns catalog.Namespace) error {
-	unlock, err := f.enter(wh, fmt.Sprintf("drop namespace %q", []string(ns)))
+func (f *fakeCatalog) DropNamespace(ctx context.Context, wh string, ns catalog.Namespace) error {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("drop namespace %q", []string(ns)))
 	defer unlock()
 	if err != nil {
 		return err
@@ -160,8 +163,8 @@ func (f *fakeCatalog) DropNamespace(_ context.Context, wh string, ns catalog.Nam
 	return nil
 }
 
-func (f *fakeCatalog) UpdateNamespace(_ context.Context, wh string, ns catalog.Namespace, removals []string, updates map[string]string) (catalog.NamespaceUpdate, error) {
-	unlock, err := f.enter(wh, fmt.Sprintf("update namespace %q %q %v", []string(ns), removals, updates))
+func (f *fakeCatalog) UpdateNamespace(ctx context.Context, wh string, ns catalog.Namespace, removals []string, updates map[string]string) (catalog.NamespaceUpdate, error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("update namespace %q %q %v", []string(ns), removals, updates))
 	defer unlock()
 	if err != nil {
 		return catalog.NamespaceUpdate{}, err
@@ -182,8 +185,8 @@ func (f *fakeCatalog) UpdateNamespace(_ context.Context, wh string, ns catalog.N
 	return out, nil
 }
 
-func (f *fakeCatalog) list(wh string, typ catalog.ObjectType, ns catalog.Namespace, p catalog.PageRequest) (catalog.Page[catalog.TableIdent], error) {
-	unlock, err := f.enter(wh, fmt.Sprintf("list %s %q %d", typ, []string(ns), p.Size))
+func (f *fakeCatalog) list(ctx context.Context, wh string, typ catalog.ObjectType, ns catalog.Namespace, p catalog.PageRequest) (catalog.Page[catalog.TableIdent], error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("list %s %q %d", typ, []string(ns), p.Size))
 	defer unlock()
 	if err != nil {
 		return catalog.Page[catalog.TableIdent]{}, err
@@ -200,16 +203,16 @@ func (f *fakeCatalog) list(wh string, typ catalog.ObjectType, ns catalog.Namespa
 	return page(out, func(id catalog.TableIdent) string { return id.Name }, p), nil
 }
 
-func (f *fakeCatalog) ListTables(_ context.Context, wh string, ns catalog.Namespace, p catalog.PageRequest) (catalog.Page[catalog.TableIdent], error) {
-	return f.list(wh, catalog.TypeTable, ns, p)
+func (f *fakeCatalog) ListTables(ctx context.Context, wh string, ns catalog.Namespace, p catalog.PageRequest) (catalog.Page[catalog.TableIdent], error) {
+	return f.list(ctx, wh, catalog.TypeTable, ns, p)
 }
 
-func (f *fakeCatalog) ListViews(_ context.Context, wh string, ns catalog.Namespace, p catalog.PageRequest) (catalog.Page[catalog.TableIdent], error) {
-	return f.list(wh, catalog.TypeView, ns, p)
+func (f *fakeCatalog) ListViews(ctx context.Context, wh string, ns catalog.Namespace, p catalog.PageRequest) (catalog.Page[catalog.TableIdent], error) {
+	return f.list(ctx, wh, catalog.TypeView, ns, p)
 }
 
-func (f *fakeCatalog) load(wh string, typ catalog.ObjectType, id catalog.TableIdent, verb string) (catalog.Loaded, error) {
-	unlock, err := f.enter(wh, fmt.Sprintf("%s %s %q %q", verb, typ, []string(id.Namespace), id.Name))
+func (f *fakeCatalog) load(ctx context.Context, wh string, typ catalog.ObjectType, id catalog.TableIdent, verb string) (catalog.Loaded, error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("%s %s %q %q", verb, typ, []string(id.Namespace), id.Name))
 	defer unlock()
 	if f.panics != nil {
 		panic(f.panics)
@@ -227,63 +230,63 @@ func (f *fakeCatalog) load(wh string, typ catalog.ObjectType, id catalog.TableId
 	return catalog.Loaded{Pointer: catalog.Pointer{Ident: id, Type: typ, MetadataLocation: o.location}, Document: o.document}, nil
 }
 
-func (f *fakeCatalog) LoadTable(_ context.Context, wh string, id catalog.TableIdent) (catalog.Loaded, error) {
-	return f.load(wh, catalog.TypeTable, id, "load")
+func (f *fakeCatalog) LoadTable(ctx context.Context, wh string, id catalog.TableIdent) (catalog.Loaded, error) {
+	return f.load(ctx, wh, catalog.TypeTable, id, "load")
 }
 
-func (f *fakeCatalog) TableExists(_ context.Context, wh string, id catalog.TableIdent) error {
-	_, err := f.load(wh, catalog.TypeTable, id, "exists")
+func (f *fakeCatalog) TableExists(ctx context.Context, wh string, id catalog.TableIdent) error {
+	_, err := f.load(ctx, wh, catalog.TypeTable, id, "exists")
 	return err
 }
 
-func (f *fakeCatalog) LoadView(_ context.Context, wh string, id catalog.TableIdent) (catalog.Loaded, error) {
-	return f.load(wh, catalog.TypeView, id, "load")
+func (f *fakeCatalog) LoadView(ctx context.Context, wh string, id catalog.TableIdent) (catalog.Loaded, error) {
+	return f.load(ctx, wh, catalog.TypeView, id, "load")
 }
 
-func (f *fakeCatalog) ViewExists(_ context.Context, wh string, id catalog.TableIdent) error {
-	_, err := f.load(wh, catalog.TypeView, id, "exists")
+func (f *fakeCatalog) ViewExists(ctx context.Context, wh string, id catalog.TableIdent) error {
+	_, err := f.load(ctx, wh, catalog.TypeView, id, "exists")
 	return err
 }
 
-func (f *fakeCatalog) CommitTable(_ context.Context, wh string, id catalog.TableIdent, req catalog.CommitRequest) (catalog.Loaded, error) {
+func (f *fakeCatalog) CommitTable(ctx context.Context, wh string, id catalog.TableIdent, req catalog.CommitRequest) (catalog.Loaded, error) {
 	f.commits = append(f.commits, req)
-	return f.load(wh, catalog.TypeTable, id, "commit")
+	return f.load(ctx, wh, catalog.TypeTable, id, "commit")
 }
 
-func (f *fakeCatalog) ReplaceView(_ context.Context, wh string, id catalog.TableIdent, req catalog.CommitRequest) (catalog.Loaded, error) {
+func (f *fakeCatalog) ReplaceView(ctx context.Context, wh string, id catalog.TableIdent, req catalog.CommitRequest) (catalog.Loaded, error) {
 	f.commits = append(f.commits, req)
-	return f.load(wh, catalog.TypeView, id, "replace")
+	return f.load(ctx, wh, catalog.TypeView, id, "replace")
 }
 
-func (f *fakeCatalog) DropTable(_ context.Context, wh string, id catalog.TableIdent, purge bool) error {
-	_, err := f.load(wh, catalog.TypeTable, id, fmt.Sprintf("drop purge=%t", purge))
+func (f *fakeCatalog) DropTable(ctx context.Context, wh string, id catalog.TableIdent, purge bool) error {
+	_, err := f.load(ctx, wh, catalog.TypeTable, id, fmt.Sprintf("drop purge=%t", purge))
 	return err
 }
 
-func (f *fakeCatalog) DropView(_ context.Context, wh string, id catalog.TableIdent) error {
-	_, err := f.load(wh, catalog.TypeView, id, "drop")
+func (f *fakeCatalog) DropView(ctx context.Context, wh string, id catalog.TableIdent) error {
+	_, err := f.load(ctx, wh, catalog.TypeView, id, "drop")
 	return err
 }
 
-func (f *fakeCatalog) RenameTable(_ context.Context, wh string, from, to catalog.TableIdent) error {
-	_, err := f.load(wh, catalog.TypeTable, from, fmt.Sprintf("rename to %q %q,", []string(to.Namespace), to.Name))
+func (f *fakeCatalog) RenameTable(ctx context.Context, wh string, from, to catalog.TableIdent) error {
+	_, err := f.load(ctx, wh, catalog.TypeTable, from, fmt.Sprintf("rename to %q %q,", []string(to.Namespace), to.Name))
 	return err
 }
 
-func (f *fakeCatalog) RenameView(_ context.Context, wh string, from, to catalog.TableIdent) error {
-	_, err := f.load(wh, catalog.TypeView, from, fmt.Sprintf("rename to %q %q,", []string(to.Namespace), to.Name))
+func (f *fakeCatalog) RenameView(ctx context.Context, wh string, from, to catalog.TableIdent) error {
+	_, err := f.load(ctx, wh, catalog.TypeView, from, fmt.Sprintf("rename to %q %q,", []string(to.Namespace), to.Name))
 	return err
 }
 
-func (f *fakeCatalog) ReportMetrics(_ context.Context, wh string, id catalog.TableIdent, report json.RawMessage) error {
-	unlock, err := f.enter(wh, "report "+id.String())
+func (f *fakeCatalog) ReportMetrics(ctx context.Context, wh string, id catalog.TableIdent, report json.RawMessage) error {
+	unlock, err := f.enter(ctx, wh, "report "+id.String())
 	defer unlock()
 	f.reports = append(f.reports, report)
 	return err
 }
 
-func (f *fakeCatalog) create(wh string, ns catalog.Namespace, name string, staged bool) (catalog.Loaded, error) {
-	unlock, err := f.enter(wh, fmt.Sprintf("create %q %q staged=%t", []string(ns), name, staged))
+func (f *fakeCatalog) create(ctx context.Context, wh string, ns catalog.Namespace, name string, staged bool) (catalog.Loaded, error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("create %q %q staged=%t", []string(ns), name, staged))
 	defer unlock()
 	if err != nil {
 		return catalog.Loaded{}, err
@@ -298,16 +301,92 @@ func (f *fakeCatalog) create(wh string, ns catalog.Namespace, name string, stage
 	return catalog.Loaded{Pointer: p, Document: catalog.NewDocument(p.MetadataLocation, []byte(`{"new":true}`), nil)}, nil
 }
 
-func (f *fakeCatalog) CreateTable(_ context.Context, wh string, ns catalog.Namespace, req catalog.CreateTableRequest) (catalog.Loaded, error) {
+func (f *fakeCatalog) CreateTable(ctx context.Context, wh string, ns catalog.Namespace, req catalog.CreateTableRequest) (catalog.Loaded, error) {
 	f.creates = append(f.creates, req)
-	return f.create(wh, ns, req.Name, req.StageCreate)
+	return f.create(ctx, wh, ns, req.Name, req.StageCreate)
 }
 
-func (f *fakeCatalog) RegisterTable(_ context.Context, wh string, ns catalog.Namespace, name, location string, overwrite bool) (catalog.Loaded, error) {
-	return f.create(wh, ns, fmt.Sprintf("%s from %s overwrite=%t", name, location, overwrite), false)
+func (f *fakeCatalog) RegisterTable(ctx context.Context, wh string, ns catalog.Namespace, name, location string, overwrite bool) (catalog.Loaded, error) {
+	return f.create(ctx, wh, ns, fmt.Sprintf("%s from %s overwrite=%t", name, location, overwrite), false)
 }
 
-func (f *fakeCatalog) CreateView(_ context.Context, wh string, ns catalog.Namespace, req catalog.CreateViewRequest) (catalog.Loaded, error) {
+func (f *fakeCatalog) CreateView(ctx context.Context, wh string, ns catalog.Namespace, req catalog.CreateViewRequest) (catalog.Loaded, error) {
 	f.views = append(f.views, req)
-	return f.create(wh, ns, req.Name, false)
+	return f.create(ctx, wh, ns, req.Name, false)
+}
+
+func (f *fakeCatalog) RegisterView(ctx context.Context, wh string, ns catalog.Namespace, name, location string) (catalog.Loaded, error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("register view %s.%s %s", ns, name, location))
+	defer unlock()
+	if err != nil {
+		return catalog.Loaded{}, err
+	}
+	doc := catalog.NewDocument(location, []byte(`{"view":true}`), nil)
+	return catalog.Loaded{Pointer: catalog.Pointer{MetadataLocation: location}, Document: doc}, nil
+}
+
+func (f *fakeCatalog) UnregisterTable(ctx context.Context, wh string, id catalog.TableIdent) (catalog.Loaded, error) {
+	unlock, err := f.enter(ctx, wh, "unregister "+id.String())
+	defer unlock()
+	if err != nil {
+		return catalog.Loaded{}, err
+	}
+	o, ok := f.objects[key(catalog.TypeTable, id)]
+	if !ok {
+		return catalog.Loaded{}, catalog.Errorf(catalog.KindNoSuchTable, "Table does not exist: %s", id)
+	}
+	delete(f.objects, key(catalog.TypeTable, id))
+	return catalog.Loaded{Pointer: catalog.Pointer{MetadataLocation: o.location}, Document: o.document}, nil
+}
+
+func (f *fakeCatalog) CommitTransaction(ctx context.Context, wh string, commits []catalog.TableCommit) error {
+	call := "transaction"
+	for _, c := range commits {
+		call += fmt.Sprintf(" %s %d/%d", c.Ident, len(c.Requirements), len(c.Updates))
+	}
+	unlock, err := f.enter(ctx, wh, call)
+	defer unlock()
+	return err
+}
+
+func (f *fakeCatalog) ListFunctions(ctx context.Context, wh string, ns catalog.Namespace, _ catalog.PageRequest) (catalog.Page[catalog.TableIdent], error) {
+	unlock, err := f.enter(ctx, wh, "functions "+ns.String())
+	defer unlock()
+	return catalog.Page[catalog.TableIdent]{Items: []catalog.TableIdent{{Namespace: ns, Name: "f"}}}, err
+}
+
+func (f *fakeCatalog) LoadFunction(ctx context.Context, wh string, id catalog.TableIdent) (json.RawMessage, error) {
+	unlock, err := f.enter(ctx, wh, "function "+id.String())
+	defer unlock()
+	if err == nil && id.Name != "f" {
+		err = catalog.Errorf(catalog.KindNoSuchFunction, "Function does not exist: %s", id)
+	}
+	return json.RawMessage(`{"function-uuid":"x"}`), err
+}
+
+// fakePlanner knows one plan, p, with one page, k.
+type fakePlanner struct{ *fakeCatalog }
+
+func (f fakePlanner) Plan(ctx context.Context, wh string, id catalog.TableIdent, scan rest.ScanToPlan) (json.RawMessage, error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("plan %s %s", id, scan.Filter))
+	defer unlock()
+	return json.RawMessage(`{"status":"submitted","plan-id":"p"}`), err
+}
+
+func (f fakePlanner) Result(ctx context.Context, wh string, id catalog.TableIdent, plan string) (json.RawMessage, error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("plan of %s: %s", id, plan))
+	defer unlock()
+	return json.RawMessage(`{"status":"completed","plan-tasks":["k"]}`), err
+}
+
+func (f fakePlanner) Cancel(ctx context.Context, wh string, id catalog.TableIdent, plan string) error {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("cancel plan of %s: %s", id, plan))
+	defer unlock()
+	return err
+}
+
+func (f fakePlanner) Tasks(ctx context.Context, wh string, id catalog.TableIdent, task string) (json.RawMessage, error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("tasks of %s: %s", id, task))
+	defer unlock()
+	return json.RawMessage(`{"file-scan-tasks":[]}`), err
 }

@@ -51,7 +51,7 @@ type surface struct {
 func newSurface(t *testing.T, change ...func(*api.Config)) *surface {
 	t.Helper()
 	s := &surface{t: t, fake: newFake(), log: &logBuffer{}}
-	c := api.Config{Catalog: s.fake, Log: slog.New(slog.NewJSONHandler(s.log, nil))}
+	c := api.Config{Catalog: s.fake, Planner: fakePlanner{s.fake}, Log: slog.New(slog.NewJSONHandler(s.log, nil))}
 	for _, f := range change {
 		f(&c)
 	}

@@ -125,6 +125,12 @@ func (l loaded) VisitLoadTableResponse(w http.ResponseWriter) error { return l.w
 // VisitUpdateTableResponse implements [rest.UpdateTableResponseObject].
 func (l loaded) VisitUpdateTableResponse(w http.ResponseWriter) error { return l.write(w) }
 
+// VisitUnregisterTableResponse implements [rest.UnregisterTableResponseObject].
+func (l loaded) VisitUnregisterTableResponse(w http.ResponseWriter) error { return l.write(w) }
+
+// VisitRegisterViewResponse implements [rest.RegisterViewResponseObject].
+func (l loaded) VisitRegisterViewResponse(w http.ResponseWriter) error { return l.write(w) }
+
 // VisitCreateViewResponse implements [rest.CreateViewResponseObject].
 func (l loaded) VisitCreateViewResponse(w http.ResponseWriter) error { return l.write(w) }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -41,13 +42,15 @@ func (s *server) GetConfig(ctx context.Context, req rest.GetConfigRequestObject)
 	if err != nil {
 		return nil, err
 	}
+	lifetime := fmt.Sprintf("PT%dM", int(catalog.ReceiptLifetime.Minutes())) // ISO 8601
 	return rest.GetConfig200JSONResponse{
 		Defaults: map[string]string{},
 		Overrides: map[string]string{
 			"prefix":              url.PathEscape(w.Name), // clients put it into paths as it is
 			"namespace-separator": namespaceSeparatorEscaped,
 		},
-		Endpoints: s.endpoints,
+		Endpoints:              s.endpoints,
+		IdempotencyKeyLifetime: &lifetime,
 	}, nil
 }
 

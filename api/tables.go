@@ -114,15 +114,9 @@ func (s *server) RegisterTable(ctx context.Context, req rest.RegisterTableReques
 	if err != nil {
 		return nil, err
 	}
-	if err := nameIn(ns, req.Body.Name); err != nil {
-		return nil, err
-	}
-	location, err := locationIn(req.Body.MetadataLocation, "metadata-location")
+	location, err := registration(ns, req.Body.Name, req.Body.MetadataLocation)
 	if err != nil {
 		return nil, err
-	}
-	if location == "" {
-		return nil, invalid("Missing member metadata-location")
 	}
 	overwrite := req.Body.Overwrite != nil && *req.Body.Overwrite
 	l, err := s.catalog.RegisterTable(ctx, req.Prefix, ns, req.Body.Name, location, overwrite)
@@ -130,6 +124,44 @@ func (s *server) RegisterTable(ctx context.Context, req rest.RegisterTableReques
 		return nil, err
 	}
 	return answerLoaded(ctx, l, shapeAll)
+}
+
+// registration checks what a body wants to register, and returns the file.
+func registration(ns catalog.Namespace, name, metadataLocation string) (string, error) {
+	if err := nameIn(ns, name); err != nil {
+		return "", err
+	}
+	location, err := locationIn(metadataLocation, "metadata-location")
+	if err == nil && location == "" {
+		err = invalid("Missing member metadata-location")
+	}
+	return location, err
+}
+
+// UnregisterTable handles POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister.
+func (s *server) UnregisterTable(ctx context.Context, req rest.UnregisterTableRequestObject) (rest.UnregisterTableResponseObject, error) {
+	id, err := identOf(req.Namespace, req.Table)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.catalog.UnregisterTable(ctx, req.Prefix, id)
+	if err != nil {
+		return nil, err
+	}
+	return answerLoaded(ctx, l, shapeAll)
+}
+
+// LoadCredentials handles GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials.
+// A file warehouse has none to give: whoever can read the folder needs none.
+func (s *server) LoadCredentials(ctx context.Context, req rest.LoadCredentialsRequestObject) (rest.LoadCredentialsResponseObject, error) {
+	id, err := identOf(req.Namespace, req.Table)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.catalog.TableExists(ctx, req.Prefix, id); err != nil {
+		return nil, err
+	}
+	return rest.LoadCredentials200JSONResponse{StorageCredentials: []rest.Credential{}}, nil
 }
 
 // LoadTable handles GET /v1/{prefix}/namespaces/{namespace}/tables/{table}.

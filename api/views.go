@@ -80,6 +80,23 @@ func createViewRequest(ns catalog.Namespace, raw json.RawMessage) (out catalog.C
 	}, nil
 }
 
+// RegisterView handles POST /v1/{prefix}/namespaces/{namespace}/register-view.
+func (s *server) RegisterView(ctx context.Context, req rest.RegisterViewRequestObject) (rest.RegisterViewResponseObject, error) {
+	ns, err := namespaceOf(req.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	location, err := registration(ns, req.Body.Name, req.Body.MetadataLocation)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.catalog.RegisterView(ctx, req.Prefix, ns, req.Body.Name, location)
+	if err != nil {
+		return nil, err
+	}
+	return answerLoaded(ctx, l, shapeAll)
+}
+
 // LoadView handles GET /v1/{prefix}/namespaces/{namespace}/views/{view}.
 func (s *server) LoadView(ctx context.Context, req rest.LoadViewRequestObject) (rest.LoadViewResponseObject, error) {
 	id, err := identOf(req.Namespace, req.View)

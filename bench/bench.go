@@ -3,18 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/catalogd/catalogd/bench/client"
@@ -38,23 +35,30 @@ type bench struct {
 	admin       *pgxpool.Pool // for looking at the cluster
 	floorPool   *pgxpool.Pool
 
+	path     string // of the program under test
 	server   *process
 	catalog  *client.Catalog
 	database measure.Meter // of the server's connections
+
+	javaCommand []string // of the reference server; nil: found
+	java        *target  // nil until it is wanted
+	noJava      string   // why there is none
 }
 
 // Databases of the servers, before our suffix: the CPU time of connections is told apart
 // by their names.
 const (
-	serverDatabase = "bench_catalogd_"
-	floorDatabase  = "bench_floor_"
-	namespace      = "bench"
+	serverDatabase    = "bench_catalogd_"
+	memoryDatabase    = "bench_memory_" // of the server whose memory is watched
+	floorDatabase     = "bench_floor_"
+	referenceDatabase = "bench_reference_"
+	namespace         = "bench"
 )
 
 // newBench starts everything. The returned function ends it and is never nil.
 func newBench(ctx context.Context, o options, rep *report) (*bench, func() error, error) {
 	b := &bench{
-		scale: o.scale, data: o.data, rep: rep, env: o.env, stop: &stopper{}, databaseURL: o.database,
+		scale: o.scale, data: o.data, rep: rep, env: o.env, javaCommand: o.reference, stop: &stopper{}, databaseURL: o.database,
 		suffix: strings.ReplaceAll(uuid.NewString(), "-", ""),
 	}
 	return b, b.stop.stop, b.begin(ctx, o)
@@ -72,11 +76,15 @@ func (b *bench) begin(ctx context.Context, o options) error {
 		return err
 	}
 	b.rep.header()
-	path, err := b.binary(ctx, o.catalogd)
+	if b.path, err = b.binary(ctx, o.catalogd); err != nil {
+		return err
+	}
+	t, err := b.startCatalogd(ctx, "catalogd", serverDatabase)
 	if err != nil {
 		return err
 	}
-	return b.startCatalogd(ctx, path)
+	b.server, b.catalog, b.database = t.process, t.catalog, t.database
+	return b.catalog.CreateNamespace(ctx, namespace)
 }
 
 // makeDir makes a folder of our own, below parent if that is given.
@@ -110,7 +118,7 @@ func (b *bench) startPostgres(ctx context.Context) error {
 		return errors.New("the database URL cannot be used") // the driver's words could hold the password
 	}
 	b.stop.add(closer(b.admin))
-	for _, name := range []string{serverDatabase + b.suffix, floorDatabase + b.suffix} {
+	for _, name := range []string{serverDatabase + b.suffix, memoryDatabase + b.suffix, floorDatabase + b.suffix, referenceDatabase + b.suffix} {
 		if _, err := b.admin.Exec(ctx, "CREATE DATABASE "+name); err != nil {
 			return err
 		}
@@ -168,87 +176,6 @@ func (b *bench) databaseAt(name string) (string, error) {
 	}
 	u.Path = "/" + name + b.suffix
 	return u.String(), nil
-}
-
-// binary is the program under test, built if none is given, so that it is never an old one.
-func (b *bench) binary(ctx context.Context, given string) (string, error) {
-	if given != "" {
-		return filepath.Abs(given)
-	}
-	path := filepath.Join(b.dir, "catalogd")
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "duckdb_arrow", "-o", path, "github.com/catalogd/catalogd/cmd/catalogd")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build catalogd: %w\n%s", err, out)
-	}
-	return path, nil
-}
-
-func (b *bench) startCatalogd(ctx context.Context, path string) error {
-	databaseURL, err := b.databaseAt(serverDatabase)
-	if err != nil {
-		return err
-	}
-	warehouse := filepath.Join(b.dir, "warehouse")
-	if err := os.Mkdir(warehouse, 0o755); err != nil {
-		return err
-	}
-	settings := append([]string{
-		"CATALOGD_DATABASE_URL=" + databaseURL, "CATALOGD_WAREHOUSE=file://" + warehouse,
-		"CATALOGD_ENGINE_SPILL_DIR=" + filepath.Join(b.dir, "spill"),
-	}, b.env...)
-	migrate := exec.CommandContext(ctx, path, "migrate")
-	migrate.Env = append(os.Environ(), settings...)
-	if out, err := migrate.CombinedOutput(); err != nil {
-		return fmt.Errorf("catalogd migrate: %w\n%s", err, out)
-	}
-	b.server, err = start(ctx, command{
-		name: "catalogd", path: path, args: []string{"serve", "--listen", "127.0.0.1:0"}, env: settings,
-		log: filepath.Join(b.dir, "catalogd.log"),
-	})
-	if err != nil {
-		return err
-	}
-	b.stop.add(b.server.stop)
-	if err := b.server.ready(ctx, "/readyz"); err != nil {
-		return err
-	}
-	if b.catalog, err = client.Open(ctx, b.server.url); err != nil {
-		return err
-	}
-	b.database = b.connections(serverDatabase)
-	return b.catalog.CreateNamespace(ctx, namespace)
-}
-
-// startFloor runs this program again as a floor server.
-func (b *bench) startFloor(ctx context.Context, name string, args ...string) (*process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	u, err := b.databaseAt(floorDatabase)
-	if err != nil {
-		return nil, err
-	}
-	p, err := start(ctx, command{
-		name: name, path: self, args: append([]string{floorCommand}, args...),
-		env: []string{floor.EnvDatabaseURL + "=" + u}, log: filepath.Join(b.dir, name+".log"),
-	})
-	if err != nil {
-		return nil, err
-	}
-	b.stop.add(p.stop)
-	return p, nil
-}
-
-// connections reads the CPU time of a database's connections.
-func (b *bench) connections(database string) measure.Meter {
-	return measure.Processes(func(ctx context.Context) ([]int, error) {
-		rows, err := b.admin.Query(ctx, `SELECT pid FROM pg_stat_activity WHERE datname = $1`, database+b.suffix)
-		if err != nil {
-			return nil, err
-		}
-		return pgx.CollectRows(rows, pgx.RowTo[int])
-	})
 }
 
 // fsyncProbes is how many files tell what durability costs here.

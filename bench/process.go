@@ -34,6 +34,8 @@ type command struct {
 	path string
 	args []string
 	env  []string // added to ours
+	drop string   // prefix of variables of ours that it does not get
+	url  string   // where it will listen; empty if it says so itself
 	log  string   // file for what it prints
 }
 
@@ -53,7 +55,10 @@ func start(ctx context.Context, c command) (*process, error) {
 	defer log.Close()
 	// Not CommandContext: the server ends by stop, which lets it shut down.
 	cmd := exec.Command(c.path, c.args...) //nolint:noctx // see above
-	cmd.Env = append(os.Environ(), c.env...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return c.drop != "" && strings.HasPrefix(variable, c.drop)
+	})
+	cmd.Env = append(cmd.Env, c.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = dieWithParent()
 	p := &process{name: c.name, cmd: cmd, log: c.log, done: make(chan struct{})}
@@ -71,6 +76,9 @@ func start(ctx context.Context, c command) (*process, error) {
 	}()
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.name, err)
+	}
+	if p.url = c.url; p.url != "" {
+		return p, nil
 	}
 	if err := p.listens(ctx); err != nil {
 		return nil, errors.Join(err, p.stop())

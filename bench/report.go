@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,13 +48,16 @@ type comparison struct {
 	CPU     ratio  `json:"cpu_ratio"`
 	Target  string `json:"target,omitempty"`
 	Verdict string `json:"verdict,omitempty"`
+
+	checks []check
 }
 
 // Verdicts. A miss is no failure of the run: the machine may be busy.
 const (
-	pass  = "PASS"
-	miss  = "MISS"
-	wrong = "WRONG"
+	pass    = "PASS"
+	miss    = "MISS"
+	wrong   = "WRONG"
+	leftOut = "LEFT OUT"
 )
 
 // report prints results as they come and keeps them for the JSON file.
@@ -70,6 +74,8 @@ type report struct {
 	Seconds     float64         `json:"seconds"`
 	Comparisons []comparison    `json:"comparisons"`
 	Refresh     []refreshResult `json:"refresh,omitempty"`
+	Memory      *memoryResult   `json:"memory,omitempty"`
+	Goals       []goal          `json:"goals,omitempty"`
 	Notes       []string        `json:"notes,omitempty"`
 	Wrong       int             `json:"wrong"`
 	Missed      int             `json:"missed"`
@@ -103,13 +109,27 @@ func (r *report) add(first comparison, more ...comparison) {
 	r.row(first.What, strconv.Itoa(first.Clients), first.Subject)
 	r.wrongs(first.Subject)
 	for _, c := range append([]comparison{first}, more...) {
+		c = r.verdict(c)
 		r.Comparisons = append(r.Comparisons, c)
-		if c.Verdict == miss {
-			r.Missed++
-		}
 		r.row("", "", c.Against, c.Time.String(), c.Rate.String(), c.CPU.String(), c.Target, c.Verdict)
 		r.wrongs(c.Against)
 	}
+}
+
+// verdict judges what is wanted of a comparison.
+func (r *report) verdict(c comparison) comparison {
+	var targets []string
+	for _, want := range c.checks {
+		got := r.judge(want, c.Subject.Errors+c.Against.Errors)
+		if c.Verdict == "" || got == wrong || got == miss && c.Verdict == pass {
+			c.Verdict = got
+		}
+		if text := want.bound.String(); !slices.Contains(targets, text) {
+			targets = append(targets, text)
+		}
+	}
+	c.Target = strings.Join(targets, ", ")
+	return c
 }
 
 func (r *report) wrongs(s measure.Summary) {
@@ -150,17 +170,23 @@ func (r *report) note(format string, args ...any) {
 func (r *report) finish() {
 	r.LoadAfter = measure.LoadAverage()
 	r.Seconds = time.Since(r.Started).Seconds()
+	r.goals()
+	r.Missed = r.count(miss)
 	r.printf("\n%.0f s, load average now %.2f. %s\n", r.Seconds, r.LoadAfter, r.conclusion())
 }
 
 func (r *report) conclusion() string {
-	switch {
-	case r.Wrong > 0:
+	if r.Wrong > 0 {
 		return fmt.Sprintf("%d answers were WRONG or missing.", r.Wrong)
-	case r.Missed > 0:
-		return fmt.Sprintf("All answers were right; %d targets were missed.", r.Missed)
 	}
-	return "All answers were right; no target was missed."
+	text := "All answers were right; no target was missed"
+	if r.Missed > 0 {
+		text = fmt.Sprintf("All answers were right; %d targets were missed", r.Missed)
+	}
+	if n := r.count(leftOut); n > 0 {
+		text += fmt.Sprintf(", %d were not measured", n)
+	}
+	return text + "."
 }
 
 // compare divides by the round, so that a slow moment of the machine hits both sides.
@@ -168,33 +194,33 @@ func compare(what string, clients int, subject, against measure.Series) comparis
 	c := comparison{What: what, Clients: clients, Subject: subject.Summary(), Against: against.Summary()}
 	c.Time = ratio(measure.Ratio(subject, against, measure.Round.P50))
 	c.Rate = ratio(measure.Ratio(against, subject, measure.Round.Rate))
-	c.CPU = ratio(math.NaN())
+	c.CPU = unknown()
 	if c.Subject.CPU >= 0 && c.Against.CPU > 0 {
 		c.CPU = ratio(c.Subject.CPU / c.Against.CPU)
 	}
 	return c
 }
 
-// atMost sets a target for the time and the rate.
-func (c comparison) atMost(limit float64) comparison {
-	c.Target = fmt.Sprintf("≤ %g×", limit)
-	return c.judge(float64(c.Time) <= limit && float64(c.Rate) <= limit)
-}
-
-// keepsRate sets a target for the share of the other's rate.
-func (c comparison) keepsRate(share float64) comparison {
-	c.Target = fmt.Sprintf("≥ %g %%", share*100)
-	return c.judge(1/float64(c.Rate) >= share)
-}
-
-func (c comparison) judge(met bool) comparison {
-	switch {
-	case c.Subject.Errors+c.Against.Errors > 0:
-		c.Verdict = wrong
-	case met: // never with an unknown ratio: NaN compares with nothing
-		c.Verdict = pass
-	default:
-		c.Verdict = miss
-	}
+// want adds a target.
+func (c comparison) want(measure string, value ratio, b bound) comparison {
+	c.checks = append(slices.Clone(c.checks), check{measure: measure, value: value, bound: b})
 	return c
 }
+
+// within sets one target for the time and the rate: the cost in terms of the other's.
+func (c comparison) within(measure string, limit float64) comparison {
+	return c.want(measure, c.Time, atMost(limit)).want(measure, c.Rate, atMost(limit))
+}
+
+// ahead sets one target for the time and the rate: how many times as fast as the other.
+func (c comparison) ahead(measure string, limit float64) comparison {
+	return c.want(measure, 1/c.Time, atLeast(limit)).want(measure, 1/c.Rate, atLeast(limit))
+}
+
+// keepsRate sets a target for the part of the other's rate, in percent.
+func (c comparison) keepsRate(measure string, least float64) comparison {
+	return c.want(measure, 100/c.Rate, shareAtLeast(least))
+}
+
+// unknown is a ratio that was not measured.
+func unknown() ratio { return ratio(math.NaN()) }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"container/list"
 	"sync"
 )
@@ -20,6 +21,10 @@ type cache struct {
 
 type hintKey struct {
 	warehouse, namespace, name string
+}
+
+func (k hintKey) compare(o hintKey) int {
+	return cmp.Or(cmp.Compare(k.warehouse, o.warehouse), cmp.Compare(k.namespace, o.namespace), cmp.Compare(k.name, o.name))
 }
 
 func newCache(limit int64) *cache {

@@ -13,11 +13,15 @@ type Kind uint8
 const (
 	KindInternal           Kind = iota
 	KindInvalid                 // the request is malformed or names something impossible
+	KindIllegalArgument         // a view's document cannot become what the request asks for
 	KindForbidden               // the object exists, but may not be changed this way
 	KindNoSuchWarehouse         // no warehouse has that name
 	KindNoSuchNamespace         // no namespace has that name
 	KindNoSuchTable             // no table has that name
 	KindNoSuchView              // no view has that name
+	KindNoSuchFunction          // no function has that name
+	KindNoSuchPlan              // no scan plan has that id
+	KindNoSuchPlanTask          // no page of a scan plan has that token
 	KindNotFound                // a file or another thing that the request names is missing
 	KindAlreadyExists           // the name is taken
 	KindNamespaceNotEmpty       // the namespace still holds tables, views or namespaces

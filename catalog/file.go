@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"strconv"
 	"strings"
@@ -42,6 +43,31 @@ func (s *Service) write(ctx context.Context, f file) (*Document, error) {
 		return nil, err
 	}
 	return NewDocument(location, f.all, f.refs), nil
+}
+
+// maxMetadata bounds what a compressed file may become in memory.
+const maxMetadata = 1 << 30
+
+// read returns the content of a metadata file. Java writes those of views compressed,
+// those of tables where their properties ask for it. The name does not tell reliably: the
+// first bytes do, with which no JSON begins.
+func (s *Service) read(ctx context.Context, location string) ([]byte, error) {
+	raw, err := s.files.Read(ctx, location)
+	if err != nil || !bytes.HasPrefix(raw, []byte{0x1f, 0x8b}) {
+		return raw, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, Errorf(KindInvalid, "%s is damaged: it cannot be decompressed", location).Because(err)
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, maxMetadata+1))
+	if err != nil {
+		return nil, Errorf(KindInvalid, "%s is damaged: it cannot be decompressed", location).Because(err)
+	}
+	if len(plain) > maxMetadata {
+		return nil, Errorf(KindInvalid, "%s is larger than %d bytes when decompressed", location, maxMetadata)
+	}
+	return plain, nil
 }
 
 // metadataLocation gives the next file a name that was never used: a version number for

@@ -18,6 +18,8 @@ type Guard interface {
 	Drop(ctx context.Context, p *DropProposal) error
 	// Rename sees a table or view before it gets another name.
 	Rename(ctx context.Context, p *RenameProposal) error
+	// Undrop sees a dropped object before it comes back.
+	Undrop(ctx context.Context, p *UndropProposal) error
 }
 
 // ViewProposal is a view about to be written.
@@ -71,6 +73,7 @@ type Proposed struct {
 	To         TableIdent
 	Table      *metadata.Table
 	View       *metadata.View
+	Claim      bool // as in [Change]
 	Attachment any
 }
 
@@ -88,5 +91,8 @@ func (Unguarded) Drop(context.Context, *DropProposal) error { return nil }
 
 // Rename implements [Guard].
 func (Unguarded) Rename(context.Context, *RenameProposal) error { return nil }
+
+// Undrop implements [Guard].
+func (Unguarded) Undrop(context.Context, *UndropProposal) error { return nil }
 
 var _ Guard = Unguarded{}

@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -66,19 +68,22 @@ func (s *Service) ListNamespaces(ctx context.Context, warehouse string, parent N
 
 // CreateNamespace creates ns and returns its properties.
 func (s *Service) CreateNamespace(ctx context.Context, warehouse string, ns Namespace, props map[string]string) (map[string]string, error) {
+	if props == nil {
+		props = map[string]string{}
+	}
+	return once(ctx, s, warehouse,
+		func() (map[string]string, error) { return s.createNamespace(ctx, warehouse, ns, props) },
+		func(Outcome) (map[string]string, error) { return props, nil })
+}
+
+func (s *Service) createNamespace(ctx context.Context, warehouse string, ns Namespace, props map[string]string) (map[string]string, error) {
 	if err := CheckNamespace(ns); err != nil {
 		return nil, err
 	}
 	if err := checkProperties(props); err != nil {
 		return nil, err
 	}
-	if err := s.store.CreateNamespace(ctx, warehouse, ns, props); err != nil {
-		return nil, err
-	}
-	if props == nil {
-		props = map[string]string{}
-	}
-	return props, nil
+	return props, s.store.CreateNamespace(ctx, warehouse, ns, props)
 }
 
 // LoadNamespace returns the properties of ns.
@@ -88,41 +93,51 @@ func (s *Service) LoadNamespace(ctx context.Context, warehouse string, ns Namesp
 
 // DropNamespace drops an empty namespace.
 func (s *Service) DropNamespace(ctx context.Context, warehouse string, ns Namespace) error {
-	return s.store.DropNamespace(ctx, warehouse, ns)
+	return onceOnly(ctx, s, warehouse, func() error { return s.store.DropNamespace(ctx, warehouse, ns) })
 }
 
 // UpdateNamespace removes and sets properties. A key in both lists is
 // KindUnprocessable.
 func (s *Service) UpdateNamespace(ctx context.Context, warehouse string, ns Namespace, removals []string, updates map[string]string) (NamespaceUpdate, error) {
-	if err := checkProperties(updates); err != nil {
-		return NamespaceUpdate{}, err
-	}
-	seen := make(map[string]bool, len(removals))
-	remove := make([]string, 0, len(removals))
-	for _, k := range removals {
-		if _, both := updates[k]; both {
-			return NamespaceUpdate{}, Errorf(KindUnprocessable, "Property %q is both removed and updated", k)
-		}
-		if !seen[k] {
-			seen[k] = true
-			remove = append(remove, k)
-		}
-	}
-	missing, err := s.store.UpdateNamespace(ctx, warehouse, ns, remove, updates)
+	missing, err := once(ctx, s, warehouse,
+		func() ([]string, error) { return s.updateNamespace(ctx, warehouse, ns, removals, updates) },
+		func(o Outcome) (missing []string, err error) { return missing, json.Unmarshal(o.Detail, &missing) })
 	if err != nil {
 		return NamespaceUpdate{}, err
 	}
-	out := NamespaceUpdate{Missing: missing}
-	for k := range updates {
-		out.Updated = append(out.Updated, k)
-	}
-	slices.Sort(out.Updated)
-	for _, k := range remove {
+	out := NamespaceUpdate{Missing: missing, Updated: slices.Sorted(maps.Keys(updates))}
+	for _, k := range unique(removals) {
 		if !slices.Contains(missing, k) {
 			out.Removed = append(out.Removed, k)
 		}
 	}
 	return out, nil
+}
+
+// updateNamespace returns which of the removals were not there.
+func (s *Service) updateNamespace(ctx context.Context, warehouse string, ns Namespace, removals []string, updates map[string]string) ([]string, error) {
+	if err := checkProperties(updates); err != nil {
+		return nil, err
+	}
+	for _, k := range removals {
+		if _, both := updates[k]; both {
+			return nil, Errorf(KindUnprocessable, "Property %q is both removed and updated", k)
+		}
+	}
+	return s.store.UpdateNamespace(ctx, warehouse, ns, unique(removals), updates)
+}
+
+// unique keeps the first of equal items.
+func unique(items []string) []string {
+	seen := make(map[string]bool, len(items))
+	out := make([]string, 0, len(items))
+	for _, k := range items {
+		if !seen[k] {
+			seen[k] = true
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 func checkProperties(props map[string]string) error {

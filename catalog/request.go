@@ -38,6 +38,12 @@ type CommitRequest struct {
 	Options any
 }
 
+// TableCommit is one commit of a transaction.
+type TableCommit struct {
+	Ident TableIdent
+	CommitRequest
+}
+
 // NamespaceUpdate is the answer of updateProperties.
 type NamespaceUpdate struct {
 	Updated []string

@@ -2,11 +2,13 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/catalogd/catalogd/catalog/metadata"
 )
@@ -20,9 +22,12 @@ type Service struct {
 	files Files
 	guard Guard
 	cache *cache
+	turns *turns
 	now   func() time.Time
 	log   *slog.Logger
 	stat  bool
+
+	reporter *Reporter // nil: metrics reports are not kept
 }
 
 // Config is what a [Service] needs.
@@ -54,7 +59,7 @@ func NewService(c Config) *Service {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Service{
-		store: c.Store, files: c.Files, guard: c.Guard, cache: newCache(c.CacheBytes),
+		store: c.Store, files: c.Files, guard: c.Guard, cache: newCache(c.CacheBytes), turns: newTurns(),
 		now: c.Now, log: c.Log, stat: !c.NoStat,
 	}
 }
@@ -96,7 +101,7 @@ func (s *Service) load(ctx context.Context, warehouse string, id TableIdent, typ
 
 // readDocument reads the metadata file of p and fills in what its row lacks.
 func (s *Service) readDocument(ctx context.Context, p *Pointer) (*Document, error) {
-	plain, err := s.files.Read(ctx, p.MetadataLocation)
+	plain, err := s.read(ctx, p.MetadataLocation)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +148,7 @@ func (s *Service) Document(ctx context.Context, p Pointer) ([]byte, error) {
 		}
 	}
 	if d == nil {
-		return s.files.Read(ctx, p.MetadataLocation)
+		return s.read(ctx, p.MetadataLocation)
 	}
 	plain, err := d.All.Plain()
 	if err != nil {
@@ -163,6 +168,9 @@ func (s *Service) plain(l Loaded) ([]byte, error) {
 // commit writes nothing itself: it hands the changes to the store and keeps the cache
 // in step. written are the files of the changes, removed again if nothing was committed.
 func (s *Service) commit(ctx context.Context, changes []Change) error {
+	if r := ReceiptOf(ctx); r != nil && changes[0].Document != nil {
+		r.Outcome = Outcome{MetadataLocation: changes[0].Pointer.MetadataLocation}
+	}
 	err := s.store.Commit(ctx, changes)
 	if err == nil {
 		for _, c := range changes {
@@ -190,11 +198,12 @@ func (s *Service) commit(ctx context.Context, changes []Change) error {
 
 // prepare writes the file of a proposed change and turns it into a [Change].
 func (s *Service) prepare(ctx context.Context, p Proposed) (Change, error) {
-	c := Change{Op: p.Op, Pointer: p.Row, From: p.From, To: p.To, Attachment: p.Attachment}
+	c := Change{Op: p.Op, Pointer: p.Row, From: p.From, To: p.To, Claim: p.Claim, Attachment: p.Attachment}
 	var err error
 	switch {
 	case p.Table != nil:
 		describeTable(&c.Pointer, p.Table)
+		c.Obsolete = obsolete(p.Table)
 		c.Document, err = s.write(ctx, file{
 			location: p.Table.Location(), previous: p.From, properties: p.Table.Properties(),
 			all: p.Table.Bytes(), refs: p.Table.RefsBytes(),
@@ -214,22 +223,30 @@ func (s *Service) prepare(ctx context.Context, p Proposed) (Change, error) {
 	return c, nil
 }
 
+// maxParallelWrites bounds the files that one transaction writes at a time.
+const maxParallelWrites = 8
+
 // prepareAll is prepare for several; on failure the files already written are removed.
 func (s *Service) prepareAll(ctx context.Context, ps []Proposed) ([]Change, error) {
-	changes := make([]Change, 0, len(ps))
-	for _, p := range ps {
-		c, err := s.prepare(ctx, p)
-		if err != nil {
-			for _, done := range changes {
-				if done.Document != nil {
-					_ = s.files.Remove(context.WithoutCancel(ctx), done.Document.MetadataLocation) // best effort, as in commit
-				}
-			}
-			return nil, err
-		}
-		changes = append(changes, c)
+	changes := make([]Change, len(ps))
+	group, writing := errgroup.WithContext(ctx)
+	group.SetLimit(maxParallelWrites)
+	for i, p := range ps {
+		group.Go(func() (err error) {
+			changes[i], err = s.prepare(writing, p)
+			return err
+		})
 	}
-	return changes, nil
+	err := group.Wait()
+	if err == nil {
+		return changes, nil
+	}
+	for _, done := range changes {
+		if done.Document != nil {
+			_ = s.files.Remove(context.WithoutCancel(ctx), done.Document.MetadataLocation) // best effort, as in commit
+		}
+	}
+	return nil, err
 }
 
 // Apply prepares and commits changes that the caller has built, in one transaction.
@@ -238,7 +255,7 @@ func (s *Service) Apply(ctx context.Context, ps ...Proposed) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.commit(ctx, changes); err != nil {
+	if err = s.commit(ctx, changes); err != nil {
 		return nil, err
 	}
 	return changes, nil
@@ -273,6 +290,17 @@ func refused(err error) error {
 }
 
 func newUUID() string { return uuid.NewString() }
+
+// refusedView is [refused] for view documents. Java's callers of a view builder expect an
+// IllegalArgumentException. For tables they must not get one: only after a
+// BadRequestException do they delete the manifests that they wrote for the commit.
+func refusedView(err error) error {
+	err = refused(err)
+	if e, ok := errors.AsType[*Error](err); ok && e.Kind == KindInvalid {
+		return Errorf(KindIllegalArgument, "%s", e.Msg)
+	}
+	return err
+}
 
 // Find returns the row of a table or view of any type, ok false if the name is free.
 func (s *Service) Find(ctx context.Context, warehouse string, id TableIdent) (p Pointer, ok bool, err error) {

@@ -93,12 +93,22 @@ type Reader interface {
 }
 
 // Store is the durable half of the catalog; package catalog/postgres implements it.
+//
+// Whatever it changes, it writes the receipt of ctx ([ReceiptOf]) in the same
+// transaction, and says so in it.
 type Store interface {
 	Reader
+	Receipts
+	FunctionStore
+	Life
+	WarehouseStore
+	ReportStore
 	// Commit carries out changes in order in one transaction, with everything that
 	// follows from them (documents, stale marks, refresh jobs). It fails with
 	//   KindCommitFailed        a swap's From is no longer the current location
 	//   KindAlreadyExists       a created or renamed-to name is taken
+	//   KindForbidden           a claimed location is taken
+	//   ErrRepeated             the receipt of ctx was written before
 	//   KindNoSuch{Table,View,Namespace}
 	//   KindCommitStateUnknown  the outcome of COMMIT is not known
 	//   KindUnavailable         nothing was changed
@@ -133,6 +143,16 @@ type Change struct {
 	To       TableIdent // OpRename
 	Document *Document  // OpCreate, OpSwap
 	Purge    bool       // OpDrop: the client asked for the files to be deleted
+	// Forget, of OpDrop, gives the table up to its client: it is not kept for undrop.
+	Forget bool
+	// Undrop, of OpCreate, is the drop that is taken back: the row comes from there, but
+	// for its name.
+	Undrop int64
+	// Claim says that a table takes Pointer.Location, which it did not have before. No
+	// other table may have it, or one inside it or around it.
+	Claim bool
+	// Obsolete, of OpSwap, are the metadata files that may be deleted after the commit.
+	Obsolete []string
 	// Attachment is what the [Guard] prepared for the transaction's hook, for example
 	// the registration of a materialized view. The catalog never reads it.
 	Attachment any

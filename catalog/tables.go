@@ -2,18 +2,11 @@ package catalog
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"log/slog"
 	"regexp"
 	"strings"
 
 	"github.com/catalogd/catalogd/catalog/metadata"
 )
-
-// maxCommitAttempts bounds how often a commit that lost a race is tried again while its
-// requirements still hold.
-const maxCommitAttempts = 10
 
 // ListTables lists the tables of a namespace, without the storage tables of
 // materialized views unless p asks for them.
@@ -26,11 +19,16 @@ func (s *Service) list(ctx context.Context, warehouse string, ns Namespace, typ 
 	if err != nil {
 		return Page[TableIdent]{}, err
 	}
+	return named(ns, names), nil
+}
+
+// named turns a page of names into one of identifiers.
+func named(ns Namespace, names Page[string]) Page[TableIdent] {
 	out := Page[TableIdent]{Items: make([]TableIdent, len(names.Items)), Next: names.Next}
 	for i, name := range names.Items {
 		out.Items[i] = TableIdent{Namespace: ns, Name: name}
 	}
-	return out, nil
+	return out
 }
 
 // LoadTable returns a table and its document.
@@ -51,6 +49,12 @@ func (s *Service) TableExists(ctx context.Context, warehouse string, id TableIde
 // CreateTable creates a table, or only composes its metadata when the request stages it.
 func (s *Service) CreateTable(ctx context.Context, warehouse string, ns Namespace, req CreateTableRequest) (Loaded, error) {
 	id := TableIdent{Namespace: ns, Name: req.Name}
+	return once(ctx, s, warehouse,
+		func() (Loaded, error) { return s.createTable(ctx, warehouse, id, req) },
+		s.loadedAgain(ctx, warehouse, id, TypeTable))
+}
+
+func (s *Service) createTable(ctx context.Context, warehouse string, id TableIdent, req CreateTableRequest) (Loaded, error) {
 	if err := CheckIdent(id); err != nil {
 		return Loaded{}, err
 	}
@@ -79,9 +83,12 @@ func (s *Service) CreateTable(ctx context.Context, warehouse string, ns Namespac
 	row := Pointer{Warehouse: w.Name, Ident: id, Type: TypeTable}
 	if req.StageCreate {
 		describeTable(&row, t)
+		if r := ReceiptOf(ctx); r != nil {
+			r.Outcome = Outcome{Detail: t.Bytes()}
+		}
 		return Loaded{Pointer: row, Document: NewDocument("", t.Bytes(), nil)}, nil
 	}
-	return s.one(ctx, Proposed{Op: OpCreate, Row: row, Table: t, Attachment: proposal.Attachment})
+	return s.one(ctx, Proposed{Op: OpCreate, Row: row, Table: t, Claim: true, Attachment: proposal.Attachment})
 }
 
 // free makes sure that a name can be created: the namespace exists and nothing has the
@@ -102,7 +109,7 @@ func (s *Service) free(ctx context.Context, warehouse string, id TableIdent, as 
 			return Warehouse{}, err
 		}
 		if typ != as {
-			return Warehouse{}, Errorf(KindAlreadyExists, "%s with same name already exists: %s", typ.word(), id)
+			return Warehouse{}, takenByOther(typ, id)
 		}
 		return Warehouse{}, Taken(typ, id)
 	}
@@ -115,6 +122,11 @@ func Taken(typ ObjectType, id TableIdent) *Error {
 		return Errorf(KindAlreadyExists, "View already exists: %s", id)
 	}
 	return Errorf(KindAlreadyExists, "Table already exists: %s", id)
+}
+
+// takenByOther is the error of a name that is in use for something of the other type.
+func takenByOther(typ ObjectType, id TableIdent) *Error {
+	return Errorf(KindAlreadyExists, "%s with same name already exists: %s", typ.word(), id)
 }
 
 var unsafeInPath = regexp.MustCompile(`[^A-Za-z0-9_.=-]+`)
@@ -163,194 +175,9 @@ func (s *Service) one(ctx context.Context, p Proposed, extra ...Proposed) (Loade
 	return Loaded{Pointer: changes[0].Pointer, Document: changes[0].Document}, nil
 }
 
-// CommitTable applies updates to a table while the requirements hold. A commit that lost
-// a race is rebased on the winner and tried again.
-func (s *Service) CommitTable(ctx context.Context, warehouse string, id TableIdent, req CommitRequest) (Loaded, error) {
-	var err error
-	for range maxCommitAttempts {
-		var (
-			out  Loaded
-			lost bool
-		)
-		out, lost, err = s.tryCommitTable(ctx, warehouse, id, req)
-		if !lost {
-			return out, err
-		}
-	}
-	return Loaded{}, Errorf(KindCommitFailed, "Commit failed: table %s was changed by others %d times in a row, try again", id, maxCommitAttempts).Because(err)
-}
-
-func (s *Service) tryCommitTable(ctx context.Context, warehouse string, id TableIdent, req CommitRequest) (out Loaded, lost bool, err error) {
-	base, err := s.load(ctx, warehouse, id, TypeTable)
-	if KindOf(err) == KindNoSuchTable {
-		create, badErr := metadata.IsCreate(req.Requirements)
-		if badErr != nil {
-			return Loaded{}, false, refused(badErr)
-		}
-		if create {
-			out, err = s.createByCommit(ctx, warehouse, id, req)
-			return out, false, err
-		}
-	}
-	if err != nil {
-		return Loaded{}, false, err
-	}
-	plain, err := s.plain(base)
-	if err != nil {
-		return Loaded{}, false, err
-	}
-	before, err := metadata.ParseTable(plain)
-	if err != nil {
-		return Loaded{}, false, Errorf(KindInternal, "table metadata of %s cannot be read", id).Because(err)
-	}
-	if err := before.Check(req.Requirements); err != nil {
-		return Loaded{}, false, refused(err)
-	}
-	after := before.Clone()
-	err = after.Apply(req.Updates, metadata.ApplyContext{Now: s.now(), PreviousLocation: base.Pointer.MetadataLocation})
-	if err != nil {
-		return Loaded{}, false, refused(err)
-	}
-	p := &TableProposal{
-		Warehouse: Warehouse{Name: base.Pointer.Warehouse}, Ident: id, Row: &base.Pointer, Base: before, Table: after, Request: req,
-	}
-	if err := s.guard.Table(ctx, p); err != nil {
-		return Loaded{}, false, err
-	}
-	if !after.Changed() {
-		return base, false, nil
-	}
-	out, err = s.one(ctx, Proposed{
-		Op: OpSwap, Row: base.Pointer, From: base.Pointer.MetadataLocation, Table: after, Attachment: p.Attachment,
-	})
-	return out, KindOf(err) == KindCommitFailed, err
-}
-
-// createByCommit is the second half of a staged create.
-func (s *Service) createByCommit(ctx context.Context, warehouse string, id TableIdent, req CommitRequest) (Loaded, error) {
-	if err := CheckIdent(id); err != nil {
-		return Loaded{}, err
-	}
-	w, err := s.free(ctx, warehouse, id, TypeTable)
-	if err != nil {
-		return Loaded{}, err
-	}
-	if err := metadata.CheckCreate(req.Requirements); err != nil {
-		return Loaded{}, refused(err)
-	}
-	t, err := metadata.NewEmptyTable(0, newUUID())
-	if err != nil {
-		return Loaded{}, refused(err)
-	}
-	if err := t.Apply(req.Updates, metadata.ApplyContext{Now: s.now()}); err != nil {
-		return Loaded{}, refused(err)
-	}
-	if t.Location() == "" {
-		if err := s.locate(ctx, w, id, t); err != nil {
-			return Loaded{}, err
-		}
-	}
-	p := &TableProposal{Warehouse: w, Ident: id, Table: t, Request: req}
-	if err := s.guard.Table(ctx, p); err != nil {
-		return Loaded{}, err
-	}
-	if err := s.files.Prepare(ctx, t.Location()); err != nil {
-		return Loaded{}, err
-	}
-	row := Pointer{Warehouse: w.Name, Ident: id, Type: TypeTable}
-	out, err := s.one(ctx, Proposed{Op: OpCreate, Row: row, Table: t, Attachment: p.Attachment})
-	if KindOf(err) == KindAlreadyExists {
-		return Loaded{}, Errorf(KindCommitFailed, "Requirement failed: table already exists").Because(err)
-	}
-	return out, err
-}
-
-// locate gives a table without a location one of the server's choice.
-func (s *Service) locate(ctx context.Context, w Warehouse, id TableIdent, t *metadata.Table) error {
-	location, err := s.place(ctx, w, id, "")
-	if err != nil {
-		return err
-	}
-	update, err := json.Marshal(map[string]string{"action": "set-location", "location": location})
-	if err != nil {
-		return fmt.Errorf("choose location: %w", err)
-	}
-	return t.Apply([]json.RawMessage{update}, metadata.ApplyContext{Now: s.now()})
-}
-
-// RegisterTable gives a name to an existing metadata file. With overwrite an existing
-// table of that name is pointed at it.
-func (s *Service) RegisterTable(ctx context.Context, warehouse string, ns Namespace, name, location string, overwrite bool) (Loaded, error) {
-	id := TableIdent{Namespace: ns, Name: name}
-	if err := CheckIdent(id); err != nil {
-		return Loaded{}, err
-	}
-	w, err := s.store.Warehouse(ctx, warehouse)
-	if err != nil {
-		return Loaded{}, err
-	}
-	var current *Pointer
-	l, err := s.store.Load(ctx, w.Name, id, TypeTable, NoDocument)
-	switch {
-	case err == nil && !overwrite:
-		return Loaded{}, Taken(TypeTable, id)
-	case err == nil:
-		current = &l.Pointer
-	case KindOf(err) != KindNoSuchTable:
-		return Loaded{}, err
-	}
-	plain, err := s.files.Read(ctx, location)
-	if err != nil {
-		return Loaded{}, err
-	}
-	t, err := metadata.ParseTable(plain)
-	if err != nil {
-		return Loaded{}, Errorf(KindInvalid, "%s is not the metadata file of an Iceberg table: %s", location, err.Error())
-	}
-	p := &TableProposal{Warehouse: w, Ident: id, Row: current, Table: t}
-	if err := s.guard.Table(ctx, p); err != nil {
-		return Loaded{}, err
-	}
-	c := Change{
-		Op: OpCreate, Pointer: Pointer{Warehouse: w.Name, Ident: id}, Attachment: p.Attachment,
-		Document: NewDocument(location, plain, t.RefsBytes()),
-	}
-	describeTable(&c.Pointer, t)
-	c.Pointer.MetadataLocation = location
-	if current != nil {
-		c.Op, c.From = OpSwap, current.MetadataLocation
-	}
-	// Not s.commit: the file is the client's and stays, whatever happens.
-	if err := s.store.Commit(ctx, []Change{c}); err != nil {
-		return Loaded{}, err
-	}
-	return Loaded{Pointer: c.Pointer, Document: c.Document}, nil
-}
-
-// DropTable removes a table from the catalog. Its files stay.
-func (s *Service) DropTable(ctx context.Context, warehouse string, id TableIdent, purge bool) error {
-	return s.drop(ctx, warehouse, id, TypeTable, purge, nil)
-}
-
-func (s *Service) drop(ctx context.Context, warehouse string, id TableIdent, typ ObjectType, purge bool, options any) error {
-	l, err := s.store.Load(ctx, warehouse, id, typ, NoDocument)
-	if err != nil {
-		return err
-	}
-	p := &DropProposal{Warehouse: Warehouse{Name: l.Pointer.Warehouse}, Row: l.Pointer, Options: options}
-	if err := s.guard.Drop(ctx, p); err != nil {
-		return err
-	}
-	changes, err := s.prepareAll(ctx, p.Extra)
-	if err != nil {
-		return err
-	}
-	return s.commit(ctx, append([]Change{{Op: OpDrop, Pointer: l.Pointer, Purge: purge}}, changes...))
-}
-
 // RenameTable moves a table to another name, possibly in another namespace.
 func (s *Service) RenameTable(ctx context.Context, warehouse string, from, to TableIdent) error {
-	return s.rename(ctx, warehouse, from, to, TypeTable)
+	return onceOnly(ctx, s, warehouse, func() error { return s.rename(ctx, warehouse, from, to, TypeTable) })
 }
 
 func (s *Service) rename(ctx context.Context, warehouse string, from, to TableIdent, typ ObjectType) error {
@@ -362,7 +189,7 @@ func (s *Service) rename(ctx context.Context, warehouse string, from, to TableId
 		return err
 	}
 	if from.Equal(to) {
-		return Errorf(KindAlreadyExists, "Cannot rename %s to %s. %s already exists", from, to, typ.word())
+		return cannotRename(from, to, typ)
 	}
 	p := &RenameProposal{Warehouse: Warehouse{Name: l.Pointer.Warehouse}, Row: l.Pointer, To: to}
 	if err := s.guard.Rename(ctx, p); err != nil {
@@ -373,7 +200,18 @@ func (s *Service) rename(ctx context.Context, warehouse string, from, to TableId
 		return err
 	}
 	first := Change{Op: OpRename, Pointer: l.Pointer, To: to, Attachment: p.Attachment}
-	return s.commit(ctx, append([]Change{first}, changes...))
+	err = s.commit(ctx, append([]Change{first}, changes...))
+	if KindOf(err) == KindAlreadyExists {
+		// The store knows that the name is taken, not by what.
+		if other, ok, findErr := s.Find(ctx, l.Pointer.Warehouse, to); findErr == nil && ok {
+			return cannotRename(from, to, other.Type).Because(err)
+		}
+	}
+	return err
+}
+
+func cannotRename(from, to TableIdent, taken ObjectType) *Error {
+	return Errorf(KindAlreadyExists, "Cannot rename %s to %s. %s already exists", from, to, taken.word())
 }
 
 // word is the type in a sentence.
@@ -382,14 +220,4 @@ func (t ObjectType) word() string {
 		return "View"
 	}
 	return "Table"
-}
-
-// ReportMetrics accepts a scan or commit report. Engines send them for tables that do
-// not exist yet, so only the warehouse is checked.
-func (s *Service) ReportMetrics(ctx context.Context, warehouse string, id TableIdent, report json.RawMessage) error {
-	if _, err := s.store.Warehouse(ctx, warehouse); err != nil {
-		return err
-	}
-	s.log.DebugContext(ctx, "metrics report", slog.String("table", id.String()), slog.Int("bytes", len(report)))
-	return nil
 }

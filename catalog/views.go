@@ -29,6 +29,12 @@ func (s *Service) ViewExists(ctx context.Context, warehouse string, id TableIden
 // CreateView creates a view; if its version names a storage table, a materialized one.
 func (s *Service) CreateView(ctx context.Context, warehouse string, ns Namespace, req CreateViewRequest) (Loaded, error) {
 	id := TableIdent{Namespace: ns, Name: req.Name}
+	return once(ctx, s, warehouse,
+		func() (Loaded, error) { return s.createView(ctx, warehouse, id, req) },
+		s.loadedAgain(ctx, warehouse, id, TypeView))
+}
+
+func (s *Service) createView(ctx context.Context, warehouse string, id TableIdent, req CreateViewRequest) (Loaded, error) {
 	if err := CheckIdent(id); err != nil {
 		return Loaded{}, err
 	}
@@ -45,7 +51,7 @@ func (s *Service) CreateView(ctx context.Context, warehouse string, ns Namespace
 		Properties: req.Properties, Body: req.Body, Now: s.now(),
 	})
 	if err != nil {
-		return Loaded{}, refused(err)
+		return Loaded{}, refusedView(err)
 	}
 	p := &ViewProposal{Warehouse: w, Ident: id, UUID: v.UUID(), View: v, Options: req.Options}
 	if err := s.guard.View(ctx, p); err != nil {
@@ -57,7 +63,17 @@ func (s *Service) CreateView(ctx context.Context, warehouse string, ns Namespace
 
 // ReplaceView applies updates to a view while the requirements hold.
 func (s *Service) ReplaceView(ctx context.Context, warehouse string, id TableIdent, req CommitRequest) (Loaded, error) {
-	var err error
+	return once(ctx, s, warehouse,
+		func() (Loaded, error) { return s.replaceView(ctx, warehouse, id, req) },
+		s.loadedAgain(ctx, warehouse, id, TypeView))
+}
+
+func (s *Service) replaceView(ctx context.Context, warehouse string, id TableIdent, req CommitRequest) (Loaded, error) {
+	turn, err := s.turns.take(ctx, hintOf(warehouse, id))
+	if err != nil {
+		return Loaded{}, err
+	}
+	defer turn.end()
 	for range maxCommitAttempts {
 		var (
 			out  Loaded
@@ -85,11 +101,11 @@ func (s *Service) tryReplaceView(ctx context.Context, warehouse string, id Table
 		return Loaded{}, false, Errorf(KindInternal, "view metadata of %s cannot be read", id).Because(err)
 	}
 	if err := before.Check(req.Requirements); err != nil {
-		return Loaded{}, false, refused(err)
+		return Loaded{}, false, refusedView(err)
 	}
 	after := before.Clone()
 	if err := after.Apply(req.Updates, metadata.ApplyContext{Now: s.now(), PreviousLocation: base.Pointer.MetadataLocation}); err != nil {
-		return Loaded{}, false, refused(err)
+		return Loaded{}, false, refusedView(err)
 	}
 	w, err := s.store.Warehouse(ctx, base.Pointer.Warehouse)
 	if err != nil {
@@ -117,10 +133,10 @@ func (s *Service) DropView(ctx context.Context, warehouse string, id TableIdent)
 
 // DropViewWith is [Service.DropView] with options for the guard.
 func (s *Service) DropViewWith(ctx context.Context, warehouse string, id TableIdent, options any) error {
-	return s.drop(ctx, warehouse, id, TypeView, false, options)
+	return onceOnly(ctx, s, warehouse, func() error { return s.drop(ctx, warehouse, id, TypeView, false, options) })
 }
 
 // RenameView moves a view to another name; the storage of a materialized one goes along.
 func (s *Service) RenameView(ctx context.Context, warehouse string, from, to TableIdent) error {
-	return s.rename(ctx, warehouse, from, to, TypeView)
+	return onceOnly(ctx, s, warehouse, func() error { return s.rename(ctx, warehouse, from, to, TypeView) })
 }

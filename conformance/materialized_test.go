@@ -287,11 +287,11 @@ func TestMaterialized_Settings(t *testing.T) {
 	s.do("POST", s.path()+"/views", plain).refused(t, 400, bad, "max-staleness-ms", s.full("p"))
 	two := s.dailyView("v", s.ident("rows"))
 	two["max-staleness-ms"], two["properties"] = 5, object{"max-staleness-ms": "6"}
-	s.do("POST", s.path()+"/views", two).refused(t, 400, bad, "max-staleness-ms")
+	s.do("POST", s.path()+"/views", two).refused(t, 400, illegal, "max-staleness-ms")
 	for _, value := range []any{-1, "soon", 1.5, list{}} {
 		body := s.dailyView("v", s.ident("rows"))
 		body["max-staleness-ms"] = value
-		s.do("POST", s.path()+"/views", body).refused(t, 400, bad, "max-staleness-ms")
+		s.do("POST", s.path()+"/views", body).refused(t, 400, illegal, "max-staleness-ms")
 		s.do("POST", ownBase+"/materialized-views", object{"namespace": s.levels, "name": "v", "sql": dailySQL, "max-staleness-ms": value}).refused(t, 400, bad, "max-staleness-ms")
 	}
 	wrong := s.dailyView("v", s.ident("rows"))
@@ -302,7 +302,7 @@ func TestMaterialized_Settings(t *testing.T) {
 
 	s.materialize("v", dailySQL)
 	s.unchanged(s.view("v"), func() {
-		s.commit(s.view("v"), list{object{"action": "set-properties", "updates": object{"max-staleness-ms": "never"}}}).refused(t, 400, bad, "max-staleness-ms")
+		s.commit(s.view("v"), list{object{"action": "set-properties", "updates": object{"max-staleness-ms": "never"}}}).refused(t, 400, illegal, "max-staleness-ms")
 	})
 	s.commit(s.view("v"), list{object{"action": "set-properties", "updates": object{"max-staleness-ms": "7000"}}}).
 		want(t, "7000", "metadata", "max-staleness-ms")

@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -160,6 +161,39 @@ func TestTables(t *testing.T) {
 	s.must("GET", s.table("back"), nil).want(t, `"v"`, "metadata", "properties", "k")
 }
 
+// Java writes the metadata of views compressed, and that of tables on request.
+func TestRegister_Compressed(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	properties := object{"write.metadata.compression-codec": "gzip"}
+	view := s.newView("v", "SELECT 1 AS id")
+	view["properties"] = properties
+	for _, tt := range []struct {
+		name, path, register string
+		body                 object
+	}{
+		{"t", s.path() + "/tables", s.path() + "/register", object{"name": "t", "schema": sampleSchema(), "properties": properties}},
+		{"v", s.path() + "/views", s.path() + "/register-view", view},
+	} {
+		created := s.must("POST", tt.path, tt.body)
+		location := created.text(t, "metadata-location")
+		b, err := os.ReadFile(folderOf(t, location))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasPrefix(b, []byte{0x1f, 0x8b}) || !strings.HasSuffix(location, ".gz.metadata.json") {
+			t.Errorf("%s is not compressed: %q", location, b)
+		}
+		s.status("DELETE", tt.path+"/"+tt.name, 204)
+		s.must("POST", tt.register, object{"name": "again", "metadata-location": location})
+		got := s.must("GET", tt.path+"/again", nil)
+		if got, want := got.at(t, "metadata"), created.at(t, "metadata"); got != want {
+			t.Errorf("registered metadata is %s, want %s", got, want)
+		}
+		s.status("DELETE", tt.path+"/again", 204)
+	}
+}
+
 func TestTables_AlreadyThere(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -171,15 +205,16 @@ func TestTables_AlreadyThere(t *testing.T) {
 		s.do("POST", s.path()+"/tables", object{"name": "t", "schema": sampleSchema()}).refused(t, 409, "AlreadyExistsException", "Table already exists: "+s.full("t"))
 		s.do("POST", s.path()+"/register", object{"name": "t", "metadata-location": location}).refused(t, 409, "AlreadyExistsException", "Table already exists: "+s.full("t"))
 		s.do("POST", restBase+"/tables/rename", object{"source": s.ident("u"), "destination": s.ident("t")}).
-			refused(t, 409, "AlreadyExistsException", "Cannot rename", s.full("u"), s.full("t"), "already exists")
+			refused(t, 409, "AlreadyExistsException", "Cannot rename "+s.full("u")+" to "+s.full("t")+". Table already exists")
 		s.do("POST", restBase+"/views/rename", object{"source": s.ident("v"), "destination": s.ident("t")}).
-			refused(t, 409, "AlreadyExistsException", "Cannot rename", s.full("v"), s.full("t"), "already exists")
+			refused(t, 409, "AlreadyExistsException", "Cannot rename "+s.full("v")+" to "+s.full("t")+". Table already exists")
 		s.do("POST", s.path()+"/views", s.newView("t", "SELECT id FROM u")).refused(t, 409, "AlreadyExistsException", "Table with same name already exists: "+s.full("t"))
 	})
 	s.unchanged(s.view("v"), func() {
 		s.do("POST", s.path()+"/tables", object{"name": "v", "schema": sampleSchema()}).refused(t, 409, "AlreadyExistsException", "View with same name already exists: "+s.full("v"))
 		s.do("POST", restBase+"/tables/rename", object{"source": s.ident("u"), "destination": s.ident("v")}).
-			refused(t, 409, "AlreadyExistsException", "Cannot rename", s.full("u"), s.full("v"), "already exists")
+			refused(t, 409, "AlreadyExistsException", "Cannot rename "+s.full("u")+" to "+s.full("v")+". View already exists")
+		s.do("POST", s.path()+"/register", object{"name": "v", "metadata-location": location}).refused(t, 409, "AlreadyExistsException", "View with same name already exists: "+s.full("v"))
 	})
 	s.lists("tables", "t", "u")
 	s.lists("views", "v")
@@ -233,15 +268,15 @@ func TestViews(t *testing.T) {
 		s.commit(s.view("v"), replace, object{"type": "assert-view-uuid", "uuid": "other"}).
 			refused(t, 409, "CommitFailedException", "Requirement failed: view UUID does not match", uuid)
 		s.do("POST", s.path()+"/views", s.newView("v", "SELECT id FROM t")).refused(t, 409, "AlreadyExistsException", "View already exists: "+s.full("v"))
-		s.commit(s.view("v"), list{object{"action": "frobnicate"}}).refused(t, 400, "BadRequestException", "frobnicate")
-		s.commit(s.view("v"), replace, object{"type": "assert-moon-phase"}).refused(t, 400, "BadRequestException", "assert-moon-phase")
+		s.commit(s.view("v"), list{object{"action": "frobnicate"}}).refused(t, 400, illegal, "frobnicate")
+		s.commit(s.view("v"), replace, object{"type": "assert-moon-phase"}).refused(t, 400, illegal, "assert-moon-phase")
 		twice := s.version(2, "SELECT id FROM t")
 		twice["representations"] = list{
 			object{"type": "sql", "sql": "SELECT 1", "dialect": "trino"}, object{"type": "sql", "sql": "SELECT 2", "dialect": "Trino"},
 		}
 		s.commit(s.view("v"), list{object{"action": "add-view-version", "view-version": twice}}).
-			refused(t, 400, "BadRequestException", "Invalid view version: Cannot add multiple queries for dialect trino")
-		s.commit(s.view("v"), list{object{"action": "set-current-view-version", "view-version-id": 77}}).refused(t, 400, "BadRequestException", "77")
+			refused(t, 400, illegal, "Invalid view version: Cannot add multiple queries for dialect trino")
+		s.commit(s.view("v"), list{object{"action": "set-current-view-version", "view-version-id": 77}}).refused(t, 400, illegal, "77")
 	})
 	r := s.commit(s.view("v"), replace, object{"type": "assert-view-uuid", "uuid": uuid})
 	r.want(t, "2", "metadata", "current-version-id")

@@ -188,15 +188,47 @@ func (e *Enqueuer) enqueueDropped(ctx context.Context, tx pgx.Tx, tables []catal
 		return nil
 	}
 	now := time.Now()
+	kept, err := keptUntil(ctx, tx, tables)
+	if err != nil {
+		return err
+	}
 	params := make([]river.InsertManyParams, 0, len(tables))
 	for _, p := range tables {
+		at := now.Add(retention)
+		if until, ok := kept[p.UUID]; ok && !at.After(until) {
+			at = until.Add(time.Minute) // it can come back until then
+		}
 		params = append(params, river.InsertManyParams{
 			Args:       DroppedStorageArgs{TableUUID: p.UUID, Location: p.Location, Name: p.Ident.String(), DroppedAt: now},
-			InsertOpts: &river.InsertOpts{ScheduledAt: now.Add(retention)},
+			InsertOpts: &river.InsertOpts{ScheduledAt: at},
 		})
 	}
 	if _, err := e.river.InsertManyTx(ctx, tx, params); err != nil {
 		return fmt.Errorf("enqueue the removal of dropped storage: %w", err)
 	}
 	return nil
+}
+
+// keptUntil is until when tables that this transaction drops can come back, for those
+// that can.
+func keptUntil(ctx context.Context, tx pgx.Tx, tables []catalog.Pointer) (map[string]time.Time, error) {
+	uuids := make([]string, len(tables))
+	for i, p := range tables {
+		uuids[i] = p.UUID
+	}
+	rows, err := tx.Query(ctx, `SELECT object_uuid::text, expires_at FROM dropped_object
+		WHERE object_uuid = ANY($1::uuid[]) AND dropped_at = now()`, uuids) //nolint:rowserrcheck // pgx.ForEachRow checks it
+	if err != nil {
+		return nil, err
+	}
+	kept := map[string]time.Time{}
+	var (
+		uuid  string
+		until time.Time
+	)
+	_, err = pgx.ForEachRow(rows, []any{&uuid, &until}, func() error {
+		kept[uuid] = until
+		return nil
+	})
+	return kept, err
 }

@@ -24,6 +24,15 @@ type Config struct {
 	Runner Runner
 	// Cleaner removes files that storage tables need no more; nil leaves them all.
 	Cleaner Cleaner
+	// Dropped and Purger take care of dropped objects; nil keeps them all for ever.
+	Dropped Dropped
+	Purger  Purger
+	// Obsolete deletes metadata files that tables have outgrown; nil leaves them all.
+	Obsolete Obsolete
+	// Reports deletes old metrics reports; nil leaves them all.
+	Reports Reports
+	// Planner makes the plans of large scans; nil leaves them to other processes.
+	Planner Planner
 	// Slots is how many refreshes run at a time in this process; 2 if zero.
 	Slots int
 	// Workers is how many jobs may wait for their time or for a slot; 50 if zero.
@@ -42,6 +51,9 @@ type Config struct {
 	PollEvery   time.Duration // 200 ms: how soon a job is seen that nothing announced
 	// MaintainEvery is how soon a maintenance job is seen; 10 s if zero.
 	MaintainEvery time.Duration
+	// ExpireEvery is how often dropped objects and outgrown files are looked for; 30 s if
+	// zero.
+	ExpireEvery time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -57,6 +69,7 @@ func (c Config) withDefaults() Config {
 	def(&c.SweepEvery, 5*time.Second)
 	def(&c.PollEvery, 200*time.Millisecond)
 	def(&c.MaintainEvery, 10*time.Second)
+	def(&c.ExpireEvery, 30*time.Second)
 	if c.Slots == 0 {
 		c.Slots = 2
 	}
@@ -115,16 +128,24 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Cleaner != nil {
 		periodic = append(periodic, addCleanup(workers, cfg))
 	}
+	if cfg.Dropped != nil && cfg.Purger != nil {
+		periodic = append(periodic, addPurge(workers, cfg))
+	}
+	if cfg.Obsolete != nil {
+		periodic = append(periodic, addMetadataCleanup(workers, cfg))
+	}
+	if cfg.Planner != nil {
+		periodic = append(periodic, addPlanning(workers, cfg.Planner, flying))
+	}
+	if cfg.Reports != nil {
+		periodic = append(periodic, addReportPruning(workers, cfg))
+	}
 	var err error
 	c.river, err = river.NewClient(riverpgxv5.New(cfg.Pool), &river.Config{
-		ID:      c.process,
-		Logger:  quiet(cfg.Log),
-		Workers: workers,
-		Queues: map[string]river.QueueConfig{
-			refreshQueue: {MaxWorkers: cfg.Workers, FetchPollInterval: cfg.PollEvery, FetchCooldown: min(cfg.PollEvery, 50*time.Millisecond)},
-			// A cleanup may take minutes, which must not keep the others waiting.
-			maintenanceQueue: {MaxWorkers: 2, FetchPollInterval: cfg.MaintainEvery},
-		},
+		ID:           c.process,
+		Logger:       quiet(cfg.Log),
+		Workers:      workers,
+		Queues:       cfg.queues(),
 		PeriodicJobs: periodic,
 		// The history of refreshes is ours; a finished job is of no use.
 		CompletedJobRetentionPeriod: 10 * time.Minute,
@@ -139,6 +160,23 @@ func New(cfg Config) (*Client, error) {
 		silentAfter: cfg.SilentAfter, flights: flying,
 	}
 	return c, nil
+}
+
+// queues are what this process works on, and how soon it sees a job.
+func (c Config) queues() map[string]river.QueueConfig {
+	soon := func(workers int) river.QueueConfig {
+		return river.QueueConfig{MaxWorkers: workers, FetchPollInterval: c.PollEvery, FetchCooldown: min(c.PollEvery, 50*time.Millisecond)}
+	}
+	queues := map[string]river.QueueConfig{
+		refreshQueue: soon(c.Workers),
+		// A cleanup may take minutes, which must not keep the others waiting.
+		maintenanceQueue: {MaxWorkers: 2, FetchPollInterval: c.MaintainEvery},
+		purgeQueue:       {MaxWorkers: 2, FetchPollInterval: c.MaintainEvery},
+	}
+	if c.Planner != nil {
+		queues[planQueue] = soon(2)
+	}
+	return queues
 }
 
 // Process is the id of this process in heartbeats and job rows.

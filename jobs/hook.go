@@ -11,9 +11,10 @@ import (
 
 // Marker is the part of mv/postgres that commits need.
 type Marker interface {
-	// ApplyChanges keeps the registry of materialized views in step with changes and
-	// returns the views that need a refresh job.
-	ApplyChanges(ctx context.Context, tx pgx.Tx, changes []catalog.Change) (wake []string, err error)
+	// Watch adds to a commit's batch what it has to know; the function that it returns
+	// keeps the registry of materialized views in step with the changes and returns the
+	// views that need a refresh job.
+	Watch(batch *pgx.Batch, changes []catalog.Change) func(ctx context.Context, tx pgx.Tx) (wake []string, err error)
 }
 
 // Hook is the store's commit hook: it inserts the refresh jobs of the views that a commit
@@ -39,17 +40,26 @@ func NewHook(marker Marker, queue *Enqueuer, options ...HookOption) *Hook {
 	return h
 }
 
-// Committed runs in the commit's transaction, after the changes were made, so that the
-// jobs exist if and only if the changes are visible.
-func (h *Hook) Committed(ctx context.Context, tx pgx.Tx, changes []catalog.Change) error {
-	wake, err := h.marker.ApplyChanges(ctx, tx, changes)
-	if err != nil {
-		return err
+// Committed returns what runs in the commit's transaction, after the changes were made,
+// so that the jobs exist if and only if the changes are visible.
+func (h *Hook) Committed(batch *pgx.Batch, changes []catalog.Change) func(context.Context, pgx.Tx) error {
+	apply := h.marker.Watch(batch, changes)
+	return func(ctx context.Context, tx pgx.Tx) error {
+		wake, err := apply(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := h.queue.Enqueue(ctx, tx, wake); err != nil {
+			return err
+		}
+		if err := h.queue.enqueueDropped(ctx, tx, droppedStorage(changes), h.retention); err != nil {
+			return err
+		}
+		if err := h.queue.enqueuePurges(ctx, tx, changes); err != nil {
+			return err
+		}
+		return noteObsolete(ctx, tx, changes)
 	}
-	if err := h.queue.Enqueue(ctx, tx, wake); err != nil {
-		return err
-	}
-	return h.queue.enqueueDropped(ctx, tx, droppedStorage(changes), h.retention)
 }
 
 // Acknowledged runs after the commit. The jobs need nothing from it: they became visible

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
+
+	"github.com/catalogd/catalogd/catalog"
 )
 
 const (
@@ -33,6 +35,13 @@ DELETE FROM metadata_document d
                            WHERE t.object_uuid IS NULL AND t.metadata_location = old.metadata_location)
         LIMIT $2)`
 
+// pruneReceiptsSQL deletes receipts of requests that nobody sends again. They stay twice
+// as long as announced: a client's clock and ours need not agree.
+const pruneReceiptsSQL = `
+DELETE FROM idempotency_record WHERE (catalog_name, idempotency_key) IN (
+       SELECT catalog_name, idempotency_key FROM idempotency_record
+        WHERE created_at < clock_timestamp() - $1 * interval '1 second' LIMIT $2)`
+
 // PruneWorker works [PruneArgs].
 type PruneWorker struct {
 	river.WorkerDefaults[PruneArgs]
@@ -42,8 +51,16 @@ type PruneWorker struct {
 
 // Work implements [river.Worker].
 func (w *PruneWorker) Work(ctx context.Context, _ *river.Job[PruneArgs]) error {
+	if err := w.inBatches(ctx, pruneSQL, keepDocuments); err != nil {
+		return err
+	}
+	return w.inBatches(ctx, pruneReceiptsSQL, 2*catalog.ReceiptLifetime.Seconds())
+}
+
+// inBatches runs a deletion until there is nothing left, so that no transaction is long.
+func (w *PruneWorker) inBatches(ctx context.Context, sql string, bound any) error {
 	for {
-		tag, err := w.pool.Exec(ctx, pruneSQL, keepDocuments, pruneBatch)
+		tag, err := w.pool.Exec(ctx, sql, bound, pruneBatch)
 		if err != nil || tag.RowsAffected() < pruneBatch {
 			return err
 		}

@@ -2,9 +2,11 @@ package jobs_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/catalogd/catalogd/catalog"
 	"github.com/catalogd/catalogd/jobs"
 	"github.com/catalogd/catalogd/mv"
 )
@@ -183,5 +185,25 @@ func TestPrune_keepsCurrentAndRecentDocuments(t *testing.T) {
 	kept := query[bool](w, `SELECT EXISTS (SELECT FROM metadata_document JOIN iceberg_tables USING (metadata_location) WHERE table_name = 't')`)
 	if !kept {
 		t.Error("the current document is gone")
+	}
+}
+
+// Receipts go when no client repeats its request any more, and not before.
+func TestPrune_keepsReceiptsForTheAnnouncedTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	insert := func(key string, age time.Duration) {
+		w.exec(`INSERT INTO idempotency_record (catalog_name, idempotency_key, request_digest, created_at)
+			VALUES ('main', '` + key + `', '', clock_timestamp() - interval '` + strconv.Itoa(int(age.Seconds())) + ` seconds')`)
+	}
+	insert("0197d1c2-4a10-7c3d-8e21-5a6b7c8d9e0f", catalog.ReceiptLifetime)
+	insert("0197d1c2-4a10-7c3d-8e21-5a6b7c8d9e10", 3*catalog.ReceiptLifetime)
+	w.start(newEngine(w), nil)
+	left := func() []string {
+		return query[[]string](w, `SELECT coalesce(array_agg(idempotency_key::text), '{}') FROM idempotency_record`)
+	}
+	w.eventually("the old receipt is gone", func() bool { return len(left()) == 1 })
+	if got := left()[0]; got != "0197d1c2-4a10-7c3d-8e21-5a6b7c8d9e0f" {
+		t.Errorf("kept %s", got)
 	}
 }

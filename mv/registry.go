@@ -127,6 +127,16 @@ type Registration struct {
 	Remove     bool // the view is no materialized view any more
 	// KeepsData is true if the stored rows still answer the new definition.
 	KeepsData bool
+	// Suspended is for a view that comes back after it was dropped: automatic runs stay off.
+	Suspended bool
+}
+
+// KeptRegistration is what the registry remembers of a materialized view that was dropped
+// and can come back. It is stored as JSON.
+type KeptRegistration struct {
+	Definition Definition `json:"definition"`
+	Names      []Key      `json:"names"`
+	Suspended  bool       `json:"suspended"`
 }
 
 // Registry is the durable half of this package; mv/postgres implements it.

@@ -260,10 +260,7 @@ func (g *Guard) Rename(ctx context.Context, p *catalog.RenameProposal) error {
 // the view's versions at it.
 func (g *Guard) renameWith(ctx context.Context, p *catalog.RenameProposal, view ViewState, storage catalog.Pointer) error {
 	d := view.Definition
-	to := catalog.TableIdent{Namespace: p.To.Namespace, Name: d.Storage.Name}
-	if d.Storage.Name == storageName(p.Row.Ident.Name) {
-		to.Name = storageName(p.To.Name) // a name that somebody chose stays
-	}
+	to := followView(d.Storage, p.Row.Ident, p.To)
 	doc, err := g.objects.Document(ctx, p.Row)
 	if err != nil {
 		return err
@@ -272,12 +269,8 @@ func (g *Guard) renameWith(ctx context.Context, p *catalog.RenameProposal, view 
 	if err != nil {
 		return catalog.Errorf(catalog.KindInternal, "metadata of %s cannot be read", p.Row.Ident).Because(err)
 	}
-	for _, version := range v.Versions() {
-		if st := version.StorageTable; st != nil && st.Catalog == "" && st.Name == d.Storage.Name && d.Storage.Namespace.Equal(st.Namespace) {
-			if err := v.SetStorageTable(version.ID, metadata.StorageTable{Namespace: to.Namespace, Name: to.Name}); err != nil {
-				return fmt.Errorf("rename storage: %w", err)
-			}
-		}
+	if err := moveStorage(v, d.Storage, to); err != nil {
+		return err
 	}
 	renamed := p.Row
 	renamed.Ident = p.To
@@ -291,6 +284,28 @@ func (g *Guard) renameWith(ctx context.Context, p *catalog.RenameProposal, view 
 			Attachment: &Registration{Definition: d, Names: view.Names, KeepsData: true},
 		})
 	return nil
+}
+
+// moveStorage points the versions of a view at the new name of their storage table.
+func moveStorage(v *metadata.View, from, to catalog.TableIdent) error {
+	for _, version := range v.Versions() {
+		if st := version.StorageTable; st != nil && st.Catalog == "" && st.Name == from.Name && from.Namespace.Equal(st.Namespace) {
+			if err := v.SetStorageTable(version.ID, metadata.StorageTable{Namespace: to.Namespace, Name: to.Name}); err != nil {
+				return fmt.Errorf("rename storage: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// followView is the name of a view's storage table once the view has another name. A
+// name that somebody chose stays.
+func followView(storage, from, to catalog.TableIdent) catalog.TableIdent {
+	name := storage.Name
+	if name == storageName(from.Name) {
+		name = storageName(to.Name)
+	}
+	return catalog.TableIdent{Namespace: to.Namespace, Name: name}
 }
 
 // storageName is the default name of a view's storage table.

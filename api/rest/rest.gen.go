@@ -22,8 +22,33 @@ type CatalogConfig struct {
 	// Endpoints The operations of this server, each as method, space, path.
 	Endpoints []string `json:"endpoints,omitempty"`
 
+	// IdempotencyKeyLifetime How long the server recognises a repeated Idempotency-Key, as a duration of ISO 8601. Absent if it takes no keys.
+	IdempotencyKeyLifetime *string `json:"idempotency-key-lifetime,omitempty"`
+
 	// Overrides Settings that replace the client's own.
 	Overrides map[string]string `json:"overrides"`
+}
+
+// CommittedTable defines model for CommittedTable.
+type CommittedTable struct {
+	Config map[string]string `json:"config,omitempty"`
+
+	// Metadata An Iceberg document that passes through byte for byte.
+	Metadata         Opaque `json:"metadata"`
+	MetadataLocation string `json:"metadata-location"`
+}
+
+// Credential defines model for Credential.
+type Credential struct {
+	Config map[string]string `json:"config"`
+
+	// Prefix The location that it opens; of several that fit, the longest counts.
+	Prefix string `json:"prefix"`
+}
+
+// CredentialList defines model for CredentialList.
+type CredentialList struct {
+	StorageCredentials []Credential `json:"storage-credentials"`
 }
 
 // ErrorDocument defines model for ErrorDocument.
@@ -43,6 +68,9 @@ type ErrorModel struct {
 	Type string `json:"type"`
 }
 
+// FilterExpression A predicate on rows in the protocol's JSON form; true and false are predicates, too.
+type FilterExpression = json.RawMessage
+
 // Identifier defines model for Identifier.
 type Identifier struct {
 	Name string `json:"name"`
@@ -57,6 +85,13 @@ type IdentifierList struct {
 
 	// NextPageToken Opaque. Absent on the last page.
 	NextPageToken *PageToken `json:"next-page-token,omitempty"`
+}
+
+// LoadedFunction defines model for LoadedFunction.
+type LoadedFunction struct {
+	// Metadata An Iceberg document that passes through byte for byte.
+	Metadata         Opaque  `json:"metadata"`
+	MetadataLocation *string `json:"metadata-location,omitempty"`
 }
 
 // LoadedTable defines model for LoadedTable.
@@ -138,6 +173,12 @@ type Opaque = json.RawMessage
 // PageToken Opaque. Absent on the last page.
 type PageToken = string
 
+// PlannedScan Tasks are there only if the status is completed, an error only if it is failed.
+type PlannedScan = json.RawMessage
+
+// PlannedTasks defines model for PlannedTasks.
+type PlannedTasks = json.RawMessage
+
 // PropertyChangeSummary defines model for PropertyChangeSummary.
 type PropertyChangeSummary struct {
 	// Missing Keys to be removed that were not there.
@@ -167,6 +208,39 @@ type Renaming struct {
 	Source      Identifier `json:"source"`
 }
 
+// ScanTaskPage defines model for ScanTaskPage.
+type ScanTaskPage struct {
+	// PlanTask A token from a plan.
+	PlanTask string `json:"plan-task"`
+}
+
+// ScanToPlan One snapshot (snapshot-id, or else the current one), or the appends between two.
+type ScanToPlan struct {
+	CaseSensitive *bool `json:"case-sensitive,omitempty"`
+
+	// EndSnapshotID The last snapshot whose appends are wanted.
+	EndSnapshotID *int64 `json:"end-snapshot-id,omitempty"`
+
+	// Filter A predicate on rows in the protocol's JSON form; true and false are predicates, too.
+	Filter *FilterExpression `json:"filter,omitempty"`
+
+	// MinRowsRequested A hint that fewer files may do.
+	MinRowsRequested *int64 `json:"min-rows-requested,omitempty"`
+
+	// Select Names of the columns that are wanted; all if absent.
+	Select     []string `json:"select,omitempty"`
+	SnapshotID *int64   `json:"snapshot-id,omitempty"`
+
+	// StartSnapshotID The appends after this snapshot.
+	StartSnapshotID *int64 `json:"start-snapshot-id,omitempty"`
+
+	// StatsFields Names of the columns whose statistics are wanted.
+	StatsFields []string `json:"stats-fields,omitempty"`
+
+	// UseSnapshotSchema Whether names are those of the snapshot's schema, not the table's.
+	UseSnapshotSchema *bool `json:"use-snapshot-schema,omitempty"`
+}
+
 // TableCommit defines model for TableCommit.
 type TableCommit struct {
 	Identifier   *Identifier `json:"identifier,omitempty"`
@@ -183,6 +257,26 @@ type TableRegistration struct {
 	Overwrite *bool `json:"overwrite,omitempty"`
 }
 
+// TokenError defines model for TokenError.
+type TokenError struct {
+	// Error An error code of OAuth 2.0.
+	Error            string  `json:"error"`
+	ErrorDescription *string `json:"error_description,omitempty"`
+	ErrorURI         *string `json:"error_uri,omitempty"`
+}
+
+// TokenRequest defines model for TokenRequest.
+type TokenRequest struct {
+	GrantType            string            `json:"grant_type"`
+	AdditionalProperties map[string]string `json:"-"`
+}
+
+// Transaction defines model for Transaction.
+type Transaction struct {
+	// TableChanges One commit a table; each has an identifier.
+	TableChanges []TableCommit `json:"table-changes"`
+}
+
 // ViewCommit defines model for ViewCommit.
 type ViewCommit struct {
 	Identifier   *Identifier `json:"identifier,omitempty"`
@@ -190,8 +284,20 @@ type ViewCommit struct {
 	Updates      []Opaque    `json:"updates"`
 }
 
+// ViewRegistration defines model for ViewRegistration.
+type ViewRegistration struct {
+	MetadataLocation string `json:"metadata-location"`
+	Name             string `json:"name"`
+}
+
 // AccessDelegationHeader defines model for accessDelegationHeader.
 type AccessDelegationHeader = string
+
+// FunctionInPath defines model for functionInPath.
+type FunctionInPath = string
+
+// IdempotencyKeyHeader defines model for idempotencyKeyHeader.
+type IdempotencyKeyHeader = string
 
 // IfNoneMatchHeader defines model for ifNoneMatchHeader.
 type IfNoneMatchHeader = string
@@ -204,6 +310,9 @@ type PageSizeInQuery = string
 
 // PageTokenInQuery defines model for pageTokenInQuery.
 type PageTokenInQuery = string
+
+// PlanInPath defines model for planInPath.
+type PlanInPath = string
 
 // PrefixInPath defines model for prefixInPath.
 type PrefixInPath = string
@@ -226,8 +335,17 @@ type Conflict = ErrorDocument
 // Forbidden defines model for Forbidden.
 type Forbidden = ErrorDocument
 
+// NoTokens defines model for NoTokens.
+type NoTokens = TokenError
+
 // NotFound defines model for NotFound.
 type NotFound = ErrorDocument
+
+// ScanPlan Tasks are there only if the status is completed, an error only if it is failed.
+type ScanPlan = PlannedScan
+
+// ScanTasks defines model for ScanTasks.
+type ScanTasks = PlannedTasks
 
 // ServerFault defines model for ServerFault.
 type ServerFault = ErrorDocument
@@ -271,10 +389,46 @@ type ListNamespacesParams struct {
 	Parent *string `form:"parent,omitempty" json:"parent,omitempty"`
 }
 
+// CreateNamespaceParams defines parameters for CreateNamespace.
+type CreateNamespaceParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// DropNamespaceParams defines parameters for DropNamespace.
+type DropNamespaceParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// ListFunctionsParams defines parameters for ListFunctions.
+type ListFunctionsParams struct {
+	// PageToken Present and empty asks for the first page, a token from the page before for the next one. Without it and without pageSize everything comes in one answer.
+	PageToken *PageTokenInQuery `form:"pageToken,omitempty" json:"pageToken,omitempty"`
+
+	// PageSize The most items that the client wants in one answer.
+	PageSize *PageSizeInQuery `form:"pageSize,omitempty" json:"pageSize,omitempty"`
+}
+
+// UpdatePropertiesParams defines parameters for UpdateProperties.
+type UpdatePropertiesParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
 // RegisterTableParams defines parameters for RegisterTable.
 type RegisterTableParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+
 	// XIcebergAccessDelegation The ways of reaching data files that the client can use, separated by commas. The server may choose none of them.
 	XIcebergAccessDelegation *AccessDelegationHeader `json:"X-Iceberg-Access-Delegation,omitempty"`
+}
+
+// RegisterViewParams defines parameters for RegisterView.
+type RegisterViewParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
 }
 
 // ListTablesParams defines parameters for ListTables.
@@ -291,6 +445,9 @@ type ListTablesParams struct {
 
 // CreateTableParams defines parameters for CreateTable.
 type CreateTableParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+
 	// XIcebergAccessDelegation The ways of reaching data files that the client can use, separated by commas. The server may choose none of them.
 	XIcebergAccessDelegation *AccessDelegationHeader `json:"X-Iceberg-Access-Delegation,omitempty"`
 }
@@ -299,6 +456,9 @@ type CreateTableParams struct {
 type DropTableParams struct {
 	// PurgeRequested Whether the table's files are to be deleted, too.
 	PurgeRequested *string `form:"purgeRequested,omitempty" json:"purgeRequested,omitempty"`
+
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
 }
 
 // LoadTableParams defines parameters for LoadTable.
@@ -316,6 +476,57 @@ type LoadTableParams struct {
 	IfNoneMatch *IfNoneMatchHeader `json:"If-None-Match,omitempty"`
 }
 
+// UpdateTableParams defines parameters for UpdateTable.
+type UpdateTableParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// LoadCredentialsParams defines parameters for LoadCredentials.
+type LoadCredentialsParams struct {
+	// PlanID The plan whose files are to be read.
+	PlanID *string `form:"planId,omitempty" json:"planId,omitempty"`
+
+	// ReferencedBy The views through which the client came here, outermost first.
+	ReferencedBy *ReferencedByInQuery `form:"referenced-by,omitempty" json:"referenced-by,omitempty"`
+}
+
+// PlanTableScanParams defines parameters for PlanTableScan.
+type PlanTableScanParams struct {
+	// XIcebergAccessDelegation The ways of reaching data files that the client can use, separated by commas. The server may choose none of them.
+	XIcebergAccessDelegation *AccessDelegationHeader `json:"X-Iceberg-Access-Delegation,omitempty"`
+
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// CancelPlanningParams defines parameters for CancelPlanning.
+type CancelPlanningParams struct {
+	// XIcebergAccessDelegation The ways of reaching data files that the client can use, separated by commas. The server may choose none of them.
+	XIcebergAccessDelegation *AccessDelegationHeader `json:"X-Iceberg-Access-Delegation,omitempty"`
+
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// FetchPlanningResultParams defines parameters for FetchPlanningResult.
+type FetchPlanningResultParams struct {
+	// XIcebergAccessDelegation The ways of reaching data files that the client can use, separated by commas. The server may choose none of them.
+	XIcebergAccessDelegation *AccessDelegationHeader `json:"X-Iceberg-Access-Delegation,omitempty"`
+}
+
+// FetchScanTasksParams defines parameters for FetchScanTasks.
+type FetchScanTasksParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// UnregisterTableParams defines parameters for UnregisterTable.
+type UnregisterTableParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
 // ListViewsParams defines parameters for ListViews.
 type ListViewsParams struct {
 	// PageToken Present and empty asks for the first page, a token from the page before for the next one. Without it and without pageSize everything comes in one answer.
@@ -323,6 +534,18 @@ type ListViewsParams struct {
 
 	// PageSize The most items that the client wants in one answer.
 	PageSize *PageSizeInQuery `form:"pageSize,omitempty" json:"pageSize,omitempty"`
+}
+
+// CreateViewParams defines parameters for CreateView.
+type CreateViewParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// DropViewParams defines parameters for DropView.
+type DropViewParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
 }
 
 // LoadViewParams defines parameters for LoadView.
@@ -334,6 +557,35 @@ type LoadViewParams struct {
 	IfNoneMatch *IfNoneMatchHeader `json:"If-None-Match,omitempty"`
 }
 
+// ReplaceViewParams defines parameters for ReplaceView.
+type ReplaceViewParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// RenameTableParams defines parameters for RenameTable.
+type RenameTableParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// CommitTransactionParams defines parameters for CommitTransaction.
+type CommitTransactionParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// RenameViewParams defines parameters for RenameView.
+type RenameViewParams struct {
+	// IdempotencyKey A UUIDv7 that the client makes for one change and sends again when it repeats the request: the change is made once, and the repetition gets the answer of the first request. Kept for the time that /v1/config announces as idempotency-key-lifetime.
+	IdempotencyKey *IdempotencyKeyHeader `json:"Idempotency-Key,omitempty"`
+}
+
+// GetTokenFormdataRequestBody defines body for GetToken for application/x-www-form-urlencoded ContentType.
+//
+// Deprecated: this type has been marked as deprecated upstream, but no `x-deprecated-reason` was set
+type GetTokenFormdataRequestBody = TokenRequest
+
 // CreateNamespaceJSONRequestBody defines body for CreateNamespace for application/json ContentType.
 type CreateNamespaceJSONRequestBody = NewNamespace
 
@@ -342,6 +594,9 @@ type UpdatePropertiesJSONRequestBody = PropertyChanges
 
 // RegisterTableJSONRequestBody defines body for RegisterTable for application/json ContentType.
 type RegisterTableJSONRequestBody = TableRegistration
+
+// RegisterViewJSONRequestBody defines body for RegisterView for application/json ContentType.
+type RegisterViewJSONRequestBody = ViewRegistration
 
 // CreateTableJSONRequestBody defines body for CreateTable for application/json ContentType.
 type CreateTableJSONRequestBody = NewTable
@@ -352,6 +607,12 @@ type UpdateTableJSONRequestBody = TableCommit
 // ReportMetricsJSONRequestBody defines body for ReportMetrics for application/json ContentType.
 type ReportMetricsJSONRequestBody = MetricsReport
 
+// PlanTableScanJSONRequestBody defines body for PlanTableScan for application/json ContentType.
+type PlanTableScanJSONRequestBody = ScanToPlan
+
+// FetchScanTasksJSONRequestBody defines body for FetchScanTasks for application/json ContentType.
+type FetchScanTasksJSONRequestBody = ScanTaskPage
+
 // CreateViewJSONRequestBody defines body for CreateView for application/json ContentType.
 type CreateViewJSONRequestBody = NewView
 
@@ -361,35 +622,118 @@ type ReplaceViewJSONRequestBody = ViewCommit
 // RenameTableJSONRequestBody defines body for RenameTable for application/json ContentType.
 type RenameTableJSONRequestBody = Renaming
 
+// CommitTransactionJSONRequestBody defines body for CommitTransaction for application/json ContentType.
+type CommitTransactionJSONRequestBody = Transaction
+
 // RenameViewJSONRequestBody defines body for RenameView for application/json ContentType.
 type RenameViewJSONRequestBody = Renaming
+
+// Getter for additional properties for TokenRequest. Returns the specified
+// element and whether it was found
+func (a TokenRequest) Get(fieldName string) (value string, found bool) {
+	if a.AdditionalProperties != nil {
+		value, found = a.AdditionalProperties[fieldName]
+	}
+	return
+}
+
+// Setter for additional properties for TokenRequest
+func (a *TokenRequest) Set(fieldName string, value string) {
+	if a.AdditionalProperties == nil {
+		a.AdditionalProperties = make(map[string]string)
+	}
+	a.AdditionalProperties[fieldName] = value
+}
+
+// Override default JSON handling for TokenRequest to handle AdditionalProperties
+func (a *TokenRequest) UnmarshalJSON(b []byte) error {
+	object := make(map[string]json.RawMessage)
+	err := json.Unmarshal(b, &object)
+	if err != nil {
+		return err
+	}
+
+	if raw, found := object["grant_type"]; found {
+		err = json.Unmarshal(raw, &a.GrantType)
+		if err != nil {
+			return fmt.Errorf("error reading 'grant_type': %w", err)
+		}
+		delete(object, "grant_type")
+	}
+
+	if len(object) != 0 {
+		a.AdditionalProperties = make(map[string]string)
+		for fieldName, fieldBuf := range object {
+			var fieldVal string
+			err := json.Unmarshal(fieldBuf, &fieldVal)
+			if err != nil {
+				return fmt.Errorf("error unmarshaling field %s: %w", fieldName, err)
+			}
+			a.AdditionalProperties[fieldName] = fieldVal
+		}
+	}
+	return nil
+}
+
+// Override default JSON handling for TokenRequest to handle AdditionalProperties
+func (a TokenRequest) MarshalJSON() ([]byte, error) {
+	var err error
+	object := make(map[string]json.RawMessage)
+
+	object["grant_type"], err = json.Marshal(a.GrantType)
+	if err != nil {
+		return nil, fmt.Errorf("error marshaling 'grant_type': %w", err)
+	}
+
+	for fieldName, field := range a.AdditionalProperties {
+		object[fieldName], err = json.Marshal(field)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling '%s': %w", fieldName, err)
+		}
+	}
+	return json.Marshal(object)
+}
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
 	// GetConfig Settings a client applies before anything else
 	// (GET /v1/config)
 	GetConfig(ctx echo.Context, params GetConfigParams) error
+	// GetToken Not a place to get tokens
+	// (POST /v1/oauth/tokens)
+	//
+	// Deprecated: this operation has been marked as deprecated upstream, but no `x-deprecated-reason` was set
+	GetToken(ctx echo.Context) error
 	// ListNamespaces The direct children of a namespace
 	// (GET /v1/{prefix}/namespaces)
 	ListNamespaces(ctx echo.Context, prefix PrefixInPath, params ListNamespacesParams) error
 	// CreateNamespace Make a namespace
 	// (POST /v1/{prefix}/namespaces)
-	CreateNamespace(ctx echo.Context, prefix PrefixInPath) error
+	CreateNamespace(ctx echo.Context, prefix PrefixInPath, params CreateNamespaceParams) error
 	// DropNamespace Drop an empty namespace
 	// (DELETE /v1/{prefix}/namespaces/{namespace})
-	DropNamespace(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath) error
+	DropNamespace(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params DropNamespaceParams) error
 	// LoadNamespaceMetadata A namespace's properties
 	// (GET /v1/{prefix}/namespaces/{namespace})
 	LoadNamespaceMetadata(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath) error
 	// NamespaceExists Whether a namespace exists
 	// (HEAD /v1/{prefix}/namespaces/{namespace})
 	NamespaceExists(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath) error
+	// ListFunctions The functions of a namespace
+	// (GET /v1/{prefix}/namespaces/{namespace}/functions)
+	ListFunctions(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params ListFunctionsParams) error
+	// LoadFunction A function's metadata
+	// (GET /v1/{prefix}/namespaces/{namespace}/functions/{function})
+	LoadFunction(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, function FunctionInPath) error
 	// UpdateProperties Set and remove a namespace's properties
 	// (POST /v1/{prefix}/namespaces/{namespace}/properties)
-	UpdateProperties(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath) error
+	UpdateProperties(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params UpdatePropertiesParams) error
 	// RegisterTable Give an existing metadata file a name
 	// (POST /v1/{prefix}/namespaces/{namespace}/register)
 	RegisterTable(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params RegisterTableParams) error
+	// RegisterView Give the metadata file of a view a name
+	// (POST /v1/{prefix}/namespaces/{namespace}/register-view)
+	RegisterView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params RegisterViewParams) error
 	// ListTables The tables of a namespace
 	// (GET /v1/{prefix}/namespaces/{namespace}/tables)
 	ListTables(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params ListTablesParams) error
@@ -407,19 +751,37 @@ type ServerInterface interface {
 	TableExists(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath) error
 	// UpdateTable Commit to a table
 	// (POST /v1/{prefix}/namespaces/{namespace}/tables/{table})
-	UpdateTable(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath) error
+	UpdateTable(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, params UpdateTableParams) error
+	// LoadCredentials Credentials for a table's files
+	// (GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials)
+	LoadCredentials(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, params LoadCredentialsParams) error
 	// ReportMetrics Take a client's scan or commit report
 	// (POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics)
 	ReportMetrics(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath) error
+	// PlanTableScan Plan which files a scan has to read
+	// (POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan)
+	PlanTableScan(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, params PlanTableScanParams) error
+	// CancelPlanning Give a plan up, and what is stored for it
+	// (DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id})
+	CancelPlanning(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, planID PlanInPath, params CancelPlanningParams) error
+	// FetchPlanningResult How far a plan is, and its tasks when it is done
+	// (GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id})
+	FetchPlanningResult(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, planID PlanInPath, params FetchPlanningResultParams) error
+	// FetchScanTasks The files of one page of a plan
+	// (POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks)
+	FetchScanTasks(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, params FetchScanTasksParams) error
+	// UnregisterTable Forget a table and leave all its files
+	// (POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister)
+	UnregisterTable(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, params UnregisterTableParams) error
 	// ListViews The views of a namespace
 	// (GET /v1/{prefix}/namespaces/{namespace}/views)
 	ListViews(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params ListViewsParams) error
 	// CreateView Make a view
 	// (POST /v1/{prefix}/namespaces/{namespace}/views)
-	CreateView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath) error
+	CreateView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params CreateViewParams) error
 	// DropView Drop a view
 	// (DELETE /v1/{prefix}/namespaces/{namespace}/views/{view})
-	DropView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, view ViewInPath) error
+	DropView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, view ViewInPath, params DropViewParams) error
 	// LoadView A view's metadata
 	// (GET /v1/{prefix}/namespaces/{namespace}/views/{view})
 	LoadView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, view ViewInPath, params LoadViewParams) error
@@ -428,13 +790,16 @@ type ServerInterface interface {
 	ViewExists(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, view ViewInPath) error
 	// ReplaceView Commit to a view
 	// (POST /v1/{prefix}/namespaces/{namespace}/views/{view})
-	ReplaceView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, view ViewInPath) error
+	ReplaceView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, view ViewInPath, params ReplaceViewParams) error
 	// RenameTable Give a table another name, also in another namespace
 	// (POST /v1/{prefix}/tables/rename)
-	RenameTable(ctx echo.Context, prefix PrefixInPath) error
+	RenameTable(ctx echo.Context, prefix PrefixInPath, params RenameTableParams) error
+	// CommitTransaction Commit to several tables at once
+	// (POST /v1/{prefix}/transactions/commit)
+	CommitTransaction(ctx echo.Context, prefix PrefixInPath, params CommitTransactionParams) error
 	// RenameView Give a view another name, also in another namespace
 	// (POST /v1/{prefix}/views/rename)
-	RenameView(ctx echo.Context, prefix PrefixInPath) error
+	RenameView(ctx echo.Context, prefix PrefixInPath, params RenameViewParams) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -457,6 +822,15 @@ func (w *ServerInterfaceWrapper) GetConfig(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetConfig(ctx, params)
+	return err
+}
+
+// GetToken converts echo context to params.
+func (w *ServerInterfaceWrapper) GetToken(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetToken(ctx)
 	return err
 }
 
@@ -510,8 +884,28 @@ func (w *ServerInterfaceWrapper) CreateNamespace(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateNamespaceParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.CreateNamespace(ctx, prefix)
+	err = w.Handler.CreateNamespace(ctx, prefix, params)
 	return err
 }
 
@@ -534,8 +928,28 @@ func (w *ServerInterfaceWrapper) DropNamespace(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DropNamespaceParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.DropNamespace(ctx, prefix, namespace)
+	err = w.Handler.DropNamespace(ctx, prefix, namespace, params)
 	return err
 }
 
@@ -587,6 +1001,78 @@ func (w *ServerInterfaceWrapper) NamespaceExists(ctx echo.Context) error {
 	return err
 }
 
+// ListFunctions converts echo context to params.
+func (w *ServerInterfaceWrapper) ListFunctions(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "prefix" -------------
+	var prefix PrefixInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "prefix", ctx.Param("prefix"), &prefix, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace NamespaceInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", ctx.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListFunctionsParams
+	// ------------- Optional query parameter "pageToken" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pageToken", ctx.QueryParams(), &params.PageToken, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter pageToken: %s", err))
+	}
+
+	// ------------- Optional query parameter "pageSize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pageSize", ctx.QueryParams(), &params.PageSize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter pageSize: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListFunctions(ctx, prefix, namespace, params)
+	return err
+}
+
+// LoadFunction converts echo context to params.
+func (w *ServerInterfaceWrapper) LoadFunction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "prefix" -------------
+	var prefix PrefixInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "prefix", ctx.Param("prefix"), &prefix, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace NamespaceInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", ctx.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Path parameter "function" -------------
+	var function FunctionInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "function", ctx.Param("function"), &function, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter function: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.LoadFunction(ctx, prefix, namespace, function)
+	return err
+}
+
 // UpdateProperties converts echo context to params.
 func (w *ServerInterfaceWrapper) UpdateProperties(ctx echo.Context) error {
 	var err error
@@ -606,8 +1092,28 @@ func (w *ServerInterfaceWrapper) UpdateProperties(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdatePropertiesParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.UpdateProperties(ctx, prefix, namespace)
+	err = w.Handler.UpdateProperties(ctx, prefix, namespace, params)
 	return err
 }
 
@@ -634,6 +1140,21 @@ func (w *ServerInterfaceWrapper) RegisterTable(ctx echo.Context) error {
 	var params RegisterTableParams
 
 	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
 	// ------------- Optional header parameter "X-Iceberg-Access-Delegation" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("X-Iceberg-Access-Delegation")]; found {
 		var XIcebergAccessDelegation AccessDelegationHeader
@@ -652,6 +1173,50 @@ func (w *ServerInterfaceWrapper) RegisterTable(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.RegisterTable(ctx, prefix, namespace, params)
+	return err
+}
+
+// RegisterView converts echo context to params.
+func (w *ServerInterfaceWrapper) RegisterView(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "prefix" -------------
+	var prefix PrefixInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "prefix", ctx.Param("prefix"), &prefix, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace NamespaceInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", ctx.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RegisterViewParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RegisterView(ctx, prefix, namespace, params)
 	return err
 }
 
@@ -725,6 +1290,21 @@ func (w *ServerInterfaceWrapper) CreateTable(ctx echo.Context) error {
 	var params CreateTableParams
 
 	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
 	// ------------- Optional header parameter "X-Iceberg-Access-Delegation" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("X-Iceberg-Access-Delegation")]; found {
 		var XIcebergAccessDelegation AccessDelegationHeader
@@ -780,6 +1360,23 @@ func (w *ServerInterfaceWrapper) DropTable(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "purgeRequested", ctx.QueryParams(), &params.PurgeRequested, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter purgeRequested: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
 	}
 
 	// Invoke the callback with all the unmarshaled arguments
@@ -926,8 +1523,76 @@ func (w *ServerInterfaceWrapper) UpdateTable(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter table: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateTableParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.UpdateTable(ctx, prefix, namespace, table)
+	err = w.Handler.UpdateTable(ctx, prefix, namespace, table, params)
+	return err
+}
+
+// LoadCredentials converts echo context to params.
+func (w *ServerInterfaceWrapper) LoadCredentials(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "prefix" -------------
+	var prefix PrefixInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "prefix", ctx.Param("prefix"), &prefix, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace NamespaceInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", ctx.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Path parameter "table" -------------
+	var table TableInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "table", ctx.Param("table"), &table, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter table: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params LoadCredentialsParams
+	// ------------- Optional query parameter "planId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "planId", ctx.QueryParams(), &params.PlanID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter planId: %s", err))
+	}
+
+	// ------------- Optional query parameter "referenced-by" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "referenced-by", ctx.QueryParams(), &params.ReferencedBy, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter referenced-by: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.LoadCredentials(ctx, prefix, namespace, table, params)
 	return err
 }
 
@@ -960,6 +1625,312 @@ func (w *ServerInterfaceWrapper) ReportMetrics(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ReportMetrics(ctx, prefix, namespace, table)
+	return err
+}
+
+// PlanTableScan converts echo context to params.
+func (w *ServerInterfaceWrapper) PlanTableScan(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "prefix" -------------
+	var prefix PrefixInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "prefix", ctx.Param("prefix"), &prefix, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace NamespaceInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", ctx.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Path parameter "table" -------------
+	var table TableInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "table", ctx.Param("table"), &table, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter table: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PlanTableScanParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "X-Iceberg-Access-Delegation" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-Iceberg-Access-Delegation")]; found {
+		var XIcebergAccessDelegation AccessDelegationHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for X-Iceberg-Access-Delegation, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-Iceberg-Access-Delegation", valueList[0], &XIcebergAccessDelegation, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "array", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter X-Iceberg-Access-Delegation: %s", err))
+		}
+
+		params.XIcebergAccessDelegation = &XIcebergAccessDelegation
+	}
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PlanTableScan(ctx, prefix, namespace, table, params)
+	return err
+}
+
+// CancelPlanning converts echo context to params.
+func (w *ServerInterfaceWrapper) CancelPlanning(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "prefix" -------------
+	var prefix PrefixInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "prefix", ctx.Param("prefix"), &prefix, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace NamespaceInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", ctx.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Path parameter "table" -------------
+	var table TableInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "table", ctx.Param("table"), &table, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter table: %s", err))
+	}
+
+	// ------------- Path parameter "plan-id" -------------
+	var planID PlanInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "plan-id", ctx.Param("plan-id"), &planID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter plan-id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CancelPlanningParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "X-Iceberg-Access-Delegation" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-Iceberg-Access-Delegation")]; found {
+		var XIcebergAccessDelegation AccessDelegationHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for X-Iceberg-Access-Delegation, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-Iceberg-Access-Delegation", valueList[0], &XIcebergAccessDelegation, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "array", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter X-Iceberg-Access-Delegation: %s", err))
+		}
+
+		params.XIcebergAccessDelegation = &XIcebergAccessDelegation
+	}
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CancelPlanning(ctx, prefix, namespace, table, planID, params)
+	return err
+}
+
+// FetchPlanningResult converts echo context to params.
+func (w *ServerInterfaceWrapper) FetchPlanningResult(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "prefix" -------------
+	var prefix PrefixInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "prefix", ctx.Param("prefix"), &prefix, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace NamespaceInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", ctx.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Path parameter "table" -------------
+	var table TableInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "table", ctx.Param("table"), &table, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter table: %s", err))
+	}
+
+	// ------------- Path parameter "plan-id" -------------
+	var planID PlanInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "plan-id", ctx.Param("plan-id"), &planID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter plan-id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params FetchPlanningResultParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "X-Iceberg-Access-Delegation" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-Iceberg-Access-Delegation")]; found {
+		var XIcebergAccessDelegation AccessDelegationHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for X-Iceberg-Access-Delegation, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-Iceberg-Access-Delegation", valueList[0], &XIcebergAccessDelegation, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "array", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter X-Iceberg-Access-Delegation: %s", err))
+		}
+
+		params.XIcebergAccessDelegation = &XIcebergAccessDelegation
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.FetchPlanningResult(ctx, prefix, namespace, table, planID, params)
+	return err
+}
+
+// FetchScanTasks converts echo context to params.
+func (w *ServerInterfaceWrapper) FetchScanTasks(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "prefix" -------------
+	var prefix PrefixInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "prefix", ctx.Param("prefix"), &prefix, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace NamespaceInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", ctx.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Path parameter "table" -------------
+	var table TableInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "table", ctx.Param("table"), &table, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter table: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params FetchScanTasksParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.FetchScanTasks(ctx, prefix, namespace, table, params)
+	return err
+}
+
+// UnregisterTable converts echo context to params.
+func (w *ServerInterfaceWrapper) UnregisterTable(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "prefix" -------------
+	var prefix PrefixInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "prefix", ctx.Param("prefix"), &prefix, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace NamespaceInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", ctx.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Path parameter "table" -------------
+	var table TableInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "table", ctx.Param("table"), &table, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter table: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UnregisterTableParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UnregisterTable(ctx, prefix, namespace, table, params)
 	return err
 }
 
@@ -1022,8 +1993,28 @@ func (w *ServerInterfaceWrapper) CreateView(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateViewParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.CreateView(ctx, prefix, namespace)
+	err = w.Handler.CreateView(ctx, prefix, namespace, params)
 	return err
 }
 
@@ -1054,8 +2045,28 @@ func (w *ServerInterfaceWrapper) DropView(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter view: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DropViewParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.DropView(ctx, prefix, namespace, view)
+	err = w.Handler.DropView(ctx, prefix, namespace, view, params)
 	return err
 }
 
@@ -1176,8 +2187,28 @@ func (w *ServerInterfaceWrapper) ReplaceView(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter view: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReplaceViewParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.ReplaceView(ctx, prefix, namespace, view)
+	err = w.Handler.ReplaceView(ctx, prefix, namespace, view, params)
 	return err
 }
 
@@ -1192,8 +2223,64 @@ func (w *ServerInterfaceWrapper) RenameTable(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RenameTableParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.RenameTable(ctx, prefix)
+	err = w.Handler.RenameTable(ctx, prefix, params)
+	return err
+}
+
+// CommitTransaction converts echo context to params.
+func (w *ServerInterfaceWrapper) CommitTransaction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "prefix" -------------
+	var prefix PrefixInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "prefix", ctx.Param("prefix"), &prefix, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CommitTransactionParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CommitTransaction(ctx, prefix, params)
 	return err
 }
 
@@ -1208,8 +2295,28 @@ func (w *ServerInterfaceWrapper) RenameView(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RenameViewParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKeyHeader
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: "uuid"})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.RenameView(ctx, prefix)
+	err = w.Handler.RenameView(ctx, prefix, params)
 	return err
 }
 
@@ -1261,6 +2368,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	}
 
 	router.GET(options.BaseURL+"/v1/config", wrapper.GetConfig, options.OperationMiddlewares["getConfig"]...)
+	router.POST(options.BaseURL+"/v1/oauth/tokens", wrapper.GetToken, options.OperationMiddlewares["getToken"]...)
 	router.GET(options.BaseURL+"/v1/:prefix/namespaces", wrapper.ListNamespaces, options.OperationMiddlewares["listNamespaces"]...)
 	router.POST(options.BaseURL+"/v1/:prefix/namespaces", wrapper.CreateNamespace, options.OperationMiddlewares["createNamespace"]...)
 	router.DELETE(options.BaseURL+"/v1/:prefix/namespaces/:namespace", wrapper.DropNamespace, options.OperationMiddlewares["dropNamespace"]...)
@@ -1276,6 +2384,13 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/:prefix/namespaces/:namespace/tables/:table", wrapper.UpdateTable, options.OperationMiddlewares["updateTable"]...)
 	router.POST(options.BaseURL+"/v1/:prefix/tables/rename", wrapper.RenameTable, options.OperationMiddlewares["renameTable"]...)
 	router.POST(options.BaseURL+"/v1/:prefix/namespaces/:namespace/tables/:table/metrics", wrapper.ReportMetrics, options.OperationMiddlewares["reportMetrics"]...)
+	router.POST(options.BaseURL+"/v1/:prefix/namespaces/:namespace/tables/:table/plan", wrapper.PlanTableScan, options.OperationMiddlewares["planTableScan"]...)
+	router.DELETE(options.BaseURL+"/v1/:prefix/namespaces/:namespace/tables/:table/plan/:plan-id", wrapper.CancelPlanning, options.OperationMiddlewares["cancelPlanning"]...)
+	router.GET(options.BaseURL+"/v1/:prefix/namespaces/:namespace/tables/:table/plan/:plan-id", wrapper.FetchPlanningResult, options.OperationMiddlewares["fetchPlanningResult"]...)
+	router.POST(options.BaseURL+"/v1/:prefix/namespaces/:namespace/tables/:table/tasks", wrapper.FetchScanTasks, options.OperationMiddlewares["fetchScanTasks"]...)
+	router.POST(options.BaseURL+"/v1/:prefix/namespaces/:namespace/tables/:table/unregister", wrapper.UnregisterTable, options.OperationMiddlewares["unregisterTable"]...)
+	router.GET(options.BaseURL+"/v1/:prefix/namespaces/:namespace/tables/:table/credentials", wrapper.LoadCredentials, options.OperationMiddlewares["loadCredentials"]...)
+	router.POST(options.BaseURL+"/v1/:prefix/transactions/commit", wrapper.CommitTransaction, options.OperationMiddlewares["commitTransaction"]...)
 	router.GET(options.BaseURL+"/v1/:prefix/namespaces/:namespace/views", wrapper.ListViews, options.OperationMiddlewares["listViews"]...)
 	router.POST(options.BaseURL+"/v1/:prefix/namespaces/:namespace/views", wrapper.CreateView, options.OperationMiddlewares["createView"]...)
 	router.DELETE(options.BaseURL+"/v1/:prefix/namespaces/:namespace/views/:view", wrapper.DropView, options.OperationMiddlewares["dropView"]...)
@@ -1283,16 +2398,34 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.HEAD(options.BaseURL+"/v1/:prefix/namespaces/:namespace/views/:view", wrapper.ViewExists, options.OperationMiddlewares["viewExists"]...)
 	router.POST(options.BaseURL+"/v1/:prefix/namespaces/:namespace/views/:view", wrapper.ReplaceView, options.OperationMiddlewares["replaceView"]...)
 	router.POST(options.BaseURL+"/v1/:prefix/views/rename", wrapper.RenameView, options.OperationMiddlewares["renameView"]...)
+	router.POST(options.BaseURL+"/v1/:prefix/namespaces/:namespace/register-view", wrapper.RegisterView, options.OperationMiddlewares["registerView"]...)
+	router.GET(options.BaseURL+"/v1/:prefix/namespaces/:namespace/functions", wrapper.ListFunctions, options.OperationMiddlewares["listFunctions"]...)
+	router.GET(options.BaseURL+"/v1/:prefix/namespaces/:namespace/functions/:function", wrapper.LoadFunction, options.OperationMiddlewares["loadFunction"]...)
 
 }
 
 type BadRequestJSONResponse ErrorDocument
 
+type CommittedTableResponseHeaders struct {
+	ETag *string
+}
+type CommittedTableJSONResponse struct {
+	Body CommittedTable
+
+	Headers CommittedTableResponseHeaders
+}
+
 type ConflictJSONResponse ErrorDocument
 
 type ForbiddenJSONResponse ErrorDocument
 
+type NoTokensJSONResponse TokenError
+
 type NotFoundJSONResponse ErrorDocument
+
+type ScanPlanJSONResponse PlannedScan
+
+type ScanTasksJSONResponse PlannedTasks
 
 type ServerFaultJSONResponse ErrorDocument
 
@@ -1429,6 +2562,59 @@ func (response GetConfig5XXJSONResponse) VisitGetConfigResponse(w http.ResponseW
 	return err
 }
 
+type GetTokenRequestObject struct {
+	Body *GetTokenFormdataRequestBody
+}
+
+type GetTokenResponseObject interface {
+	VisitGetTokenResponse(w http.ResponseWriter) error
+}
+
+type GetToken400JSONResponse struct{ NoTokensJSONResponse }
+
+func (response GetToken400JSONResponse) VisitGetTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetToken413JSONResponse struct{ TooLargeJSONResponse }
+
+func (response GetToken413JSONResponse) VisitGetTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetToken5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response GetToken5XXJSONResponse) VisitGetTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListNamespacesRequestObject struct {
 	Prefix PrefixInPath `json:"prefix"`
 	Params ListNamespacesParams
@@ -1530,6 +2716,7 @@ func (response ListNamespaces5XXJSONResponse) VisitListNamespacesResponse(w http
 
 type CreateNamespaceRequestObject struct {
 	Prefix PrefixInPath `json:"prefix"`
+	Params CreateNamespaceParams
 	Body   *CreateNamespaceJSONRequestBody
 }
 
@@ -1672,6 +2859,7 @@ func (response CreateNamespace5XXJSONResponse) VisitCreateNamespaceResponse(w ht
 type DropNamespaceRequestObject struct {
 	Prefix    PrefixInPath    `json:"prefix"`
 	Namespace NamespaceInPath `json:"namespace"`
+	Params    DropNamespaceParams
 }
 
 type DropNamespaceResponseObject interface {
@@ -1968,9 +3156,210 @@ func (response NamespaceExists5XXJSONResponse) VisitNamespaceExistsResponse(w ht
 	return err
 }
 
+type ListFunctionsRequestObject struct {
+	Prefix    PrefixInPath    `json:"prefix"`
+	Namespace NamespaceInPath `json:"namespace"`
+	Params    ListFunctionsParams
+}
+
+type ListFunctionsResponseObject interface {
+	VisitListFunctionsResponse(w http.ResponseWriter) error
+}
+
+type ListFunctions200JSONResponse IdentifierList
+
+func (response ListFunctions200JSONResponse) VisitListFunctionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFunctions400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response ListFunctions400JSONResponse) VisitListFunctionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFunctions403JSONResponse struct{ ForbiddenJSONResponse }
+
+func (response ListFunctions403JSONResponse) VisitListFunctionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFunctions404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response ListFunctions404JSONResponse) VisitListFunctionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFunctions503JSONResponse struct{ UnavailableJSONResponse }
+
+func (response ListFunctions503JSONResponse) VisitListFunctionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFunctions5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response ListFunctions5XXJSONResponse) VisitListFunctionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadFunctionRequestObject struct {
+	Prefix    PrefixInPath    `json:"prefix"`
+	Namespace NamespaceInPath `json:"namespace"`
+	Function  FunctionInPath  `json:"function"`
+}
+
+type LoadFunctionResponseObject interface {
+	VisitLoadFunctionResponse(w http.ResponseWriter) error
+}
+
+type LoadFunction200JSONResponse LoadedFunction
+
+func (response LoadFunction200JSONResponse) VisitLoadFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadFunction400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response LoadFunction400JSONResponse) VisitLoadFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadFunction403JSONResponse struct{ ForbiddenJSONResponse }
+
+func (response LoadFunction403JSONResponse) VisitLoadFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadFunction404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response LoadFunction404JSONResponse) VisitLoadFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadFunction503JSONResponse struct{ UnavailableJSONResponse }
+
+func (response LoadFunction503JSONResponse) VisitLoadFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadFunction5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response LoadFunction5XXJSONResponse) VisitLoadFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type UpdatePropertiesRequestObject struct {
 	Prefix    PrefixInPath    `json:"prefix"`
 	Namespace NamespaceInPath `json:"namespace"`
+	Params    UpdatePropertiesParams
 	Body      *UpdatePropertiesJSONRequestBody
 }
 
@@ -2245,6 +3634,152 @@ type RegisterTable5XXJSONResponse struct {
 }
 
 func (response RegisterTable5XXJSONResponse) VisitRegisterTableResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RegisterViewRequestObject struct {
+	Prefix    PrefixInPath    `json:"prefix"`
+	Namespace NamespaceInPath `json:"namespace"`
+	Params    RegisterViewParams
+	Body      *RegisterViewJSONRequestBody
+}
+
+type RegisterViewResponseObject interface {
+	VisitRegisterViewResponse(w http.ResponseWriter) error
+}
+
+type RegisterView200JSONResponse struct{ ViewJSONResponse }
+
+func (response RegisterView200JSONResponse) VisitRegisterViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.ETag != nil {
+		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RegisterView400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response RegisterView400JSONResponse) VisitRegisterViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RegisterView403JSONResponse struct{ ForbiddenJSONResponse }
+
+func (response RegisterView403JSONResponse) VisitRegisterViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RegisterView404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response RegisterView404JSONResponse) VisitRegisterViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RegisterView409JSONResponse struct{ ConflictJSONResponse }
+
+func (response RegisterView409JSONResponse) VisitRegisterViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RegisterView413JSONResponse struct{ TooLargeJSONResponse }
+
+func (response RegisterView413JSONResponse) VisitRegisterViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RegisterView415JSONResponse struct{ UnsupportedMediaJSONResponse }
+
+func (response RegisterView415JSONResponse) VisitRegisterViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RegisterView503JSONResponse struct{ UnavailableJSONResponse }
+
+func (response RegisterView503JSONResponse) VisitRegisterViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RegisterView5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response RegisterView5XXJSONResponse) VisitRegisterViewResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2821,6 +4356,7 @@ type UpdateTableRequestObject struct {
 	Prefix    PrefixInPath    `json:"prefix"`
 	Namespace NamespaceInPath `json:"namespace"`
 	Table     TableInPath     `json:"table"`
+	Params    UpdateTableParams
 	Body      *UpdateTableJSONRequestBody
 }
 
@@ -2828,7 +4364,7 @@ type UpdateTableResponseObject interface {
 	VisitUpdateTableResponse(w http.ResponseWriter) error
 }
 
-type UpdateTable200JSONResponse struct{ TableJSONResponse }
+type UpdateTable200JSONResponse struct{ CommittedTableJSONResponse }
 
 func (response UpdateTable200JSONResponse) VisitUpdateTableResponse(w http.ResponseWriter) error {
 
@@ -2949,6 +4485,107 @@ type UpdateTable5XXJSONResponse struct {
 }
 
 func (response UpdateTable5XXJSONResponse) VisitUpdateTableResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadCredentialsRequestObject struct {
+	Prefix    PrefixInPath    `json:"prefix"`
+	Namespace NamespaceInPath `json:"namespace"`
+	Table     TableInPath     `json:"table"`
+	Params    LoadCredentialsParams
+}
+
+type LoadCredentialsResponseObject interface {
+	VisitLoadCredentialsResponse(w http.ResponseWriter) error
+}
+
+type LoadCredentials200JSONResponse CredentialList
+
+func (response LoadCredentials200JSONResponse) VisitLoadCredentialsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadCredentials400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response LoadCredentials400JSONResponse) VisitLoadCredentialsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadCredentials403JSONResponse struct{ ForbiddenJSONResponse }
+
+func (response LoadCredentials403JSONResponse) VisitLoadCredentialsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadCredentials404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response LoadCredentials404JSONResponse) VisitLoadCredentialsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadCredentials503JSONResponse struct{ UnavailableJSONResponse }
+
+func (response LoadCredentials503JSONResponse) VisitLoadCredentialsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoadCredentials5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response LoadCredentials5XXJSONResponse) VisitLoadCredentialsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3083,6 +4720,582 @@ func (response ReportMetrics5XXJSONResponse) VisitReportMetricsResponse(w http.R
 	return err
 }
 
+type PlanTableScanRequestObject struct {
+	Prefix    PrefixInPath    `json:"prefix"`
+	Namespace NamespaceInPath `json:"namespace"`
+	Table     TableInPath     `json:"table"`
+	Params    PlanTableScanParams
+	Body      *PlanTableScanJSONRequestBody
+}
+
+type PlanTableScanResponseObject interface {
+	VisitPlanTableScanResponse(w http.ResponseWriter) error
+}
+
+type PlanTableScan200JSONResponse struct{ ScanPlanJSONResponse }
+
+func (response PlanTableScan200JSONResponse) VisitPlanTableScanResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PlanTableScan400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response PlanTableScan400JSONResponse) VisitPlanTableScanResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PlanTableScan403JSONResponse struct{ ForbiddenJSONResponse }
+
+func (response PlanTableScan403JSONResponse) VisitPlanTableScanResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PlanTableScan404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response PlanTableScan404JSONResponse) VisitPlanTableScanResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PlanTableScan413JSONResponse struct{ TooLargeJSONResponse }
+
+func (response PlanTableScan413JSONResponse) VisitPlanTableScanResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PlanTableScan415JSONResponse struct{ UnsupportedMediaJSONResponse }
+
+func (response PlanTableScan415JSONResponse) VisitPlanTableScanResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PlanTableScan503JSONResponse struct{ UnavailableJSONResponse }
+
+func (response PlanTableScan503JSONResponse) VisitPlanTableScanResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PlanTableScan5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response PlanTableScan5XXJSONResponse) VisitPlanTableScanResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelPlanningRequestObject struct {
+	Prefix    PrefixInPath    `json:"prefix"`
+	Namespace NamespaceInPath `json:"namespace"`
+	Table     TableInPath     `json:"table"`
+	PlanID    PlanInPath      `json:"plan-id"`
+	Params    CancelPlanningParams
+}
+
+type CancelPlanningResponseObject interface {
+	VisitCancelPlanningResponse(w http.ResponseWriter) error
+}
+
+type CancelPlanning204Response struct {
+}
+
+func (response CancelPlanning204Response) VisitCancelPlanningResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type CancelPlanning400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response CancelPlanning400JSONResponse) VisitCancelPlanningResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelPlanning403JSONResponse struct{ ForbiddenJSONResponse }
+
+func (response CancelPlanning403JSONResponse) VisitCancelPlanningResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelPlanning404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response CancelPlanning404JSONResponse) VisitCancelPlanningResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelPlanning503JSONResponse struct{ UnavailableJSONResponse }
+
+func (response CancelPlanning503JSONResponse) VisitCancelPlanningResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelPlanning5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response CancelPlanning5XXJSONResponse) VisitCancelPlanningResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchPlanningResultRequestObject struct {
+	Prefix    PrefixInPath    `json:"prefix"`
+	Namespace NamespaceInPath `json:"namespace"`
+	Table     TableInPath     `json:"table"`
+	PlanID    PlanInPath      `json:"plan-id"`
+	Params    FetchPlanningResultParams
+}
+
+type FetchPlanningResultResponseObject interface {
+	VisitFetchPlanningResultResponse(w http.ResponseWriter) error
+}
+
+type FetchPlanningResult200JSONResponse struct{ ScanPlanJSONResponse }
+
+func (response FetchPlanningResult200JSONResponse) VisitFetchPlanningResultResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchPlanningResult400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response FetchPlanningResult400JSONResponse) VisitFetchPlanningResultResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchPlanningResult403JSONResponse struct{ ForbiddenJSONResponse }
+
+func (response FetchPlanningResult403JSONResponse) VisitFetchPlanningResultResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchPlanningResult404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response FetchPlanningResult404JSONResponse) VisitFetchPlanningResultResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchPlanningResult503JSONResponse struct{ UnavailableJSONResponse }
+
+func (response FetchPlanningResult503JSONResponse) VisitFetchPlanningResultResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchPlanningResult5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response FetchPlanningResult5XXJSONResponse) VisitFetchPlanningResultResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchScanTasksRequestObject struct {
+	Prefix    PrefixInPath    `json:"prefix"`
+	Namespace NamespaceInPath `json:"namespace"`
+	Table     TableInPath     `json:"table"`
+	Params    FetchScanTasksParams
+	Body      *FetchScanTasksJSONRequestBody
+}
+
+type FetchScanTasksResponseObject interface {
+	VisitFetchScanTasksResponse(w http.ResponseWriter) error
+}
+
+type FetchScanTasks200JSONResponse struct{ ScanTasksJSONResponse }
+
+func (response FetchScanTasks200JSONResponse) VisitFetchScanTasksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchScanTasks400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response FetchScanTasks400JSONResponse) VisitFetchScanTasksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchScanTasks403JSONResponse struct{ ForbiddenJSONResponse }
+
+func (response FetchScanTasks403JSONResponse) VisitFetchScanTasksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchScanTasks404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response FetchScanTasks404JSONResponse) VisitFetchScanTasksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchScanTasks413JSONResponse struct{ TooLargeJSONResponse }
+
+func (response FetchScanTasks413JSONResponse) VisitFetchScanTasksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchScanTasks415JSONResponse struct{ UnsupportedMediaJSONResponse }
+
+func (response FetchScanTasks415JSONResponse) VisitFetchScanTasksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchScanTasks503JSONResponse struct{ UnavailableJSONResponse }
+
+func (response FetchScanTasks503JSONResponse) VisitFetchScanTasksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FetchScanTasks5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response FetchScanTasks5XXJSONResponse) VisitFetchScanTasksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UnregisterTableRequestObject struct {
+	Prefix    PrefixInPath    `json:"prefix"`
+	Namespace NamespaceInPath `json:"namespace"`
+	Table     TableInPath     `json:"table"`
+	Params    UnregisterTableParams
+}
+
+type UnregisterTableResponseObject interface {
+	VisitUnregisterTableResponse(w http.ResponseWriter) error
+}
+
+type UnregisterTable200JSONResponse struct{ CommittedTableJSONResponse }
+
+func (response UnregisterTable200JSONResponse) VisitUnregisterTableResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.ETag != nil {
+		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UnregisterTable400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response UnregisterTable400JSONResponse) VisitUnregisterTableResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UnregisterTable403JSONResponse struct{ ForbiddenJSONResponse }
+
+func (response UnregisterTable403JSONResponse) VisitUnregisterTableResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UnregisterTable404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response UnregisterTable404JSONResponse) VisitUnregisterTableResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UnregisterTable409JSONResponse struct{ ConflictJSONResponse }
+
+func (response UnregisterTable409JSONResponse) VisitUnregisterTableResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UnregisterTable503JSONResponse struct{ UnavailableJSONResponse }
+
+func (response UnregisterTable503JSONResponse) VisitUnregisterTableResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UnregisterTable5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response UnregisterTable5XXJSONResponse) VisitUnregisterTableResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListViewsRequestObject struct {
 	Prefix    PrefixInPath    `json:"prefix"`
 	Namespace NamespaceInPath `json:"namespace"`
@@ -3186,6 +5399,7 @@ func (response ListViews5XXJSONResponse) VisitListViewsResponse(w http.ResponseW
 type CreateViewRequestObject struct {
 	Prefix    PrefixInPath    `json:"prefix"`
 	Namespace NamespaceInPath `json:"namespace"`
+	Params    CreateViewParams
 	Body      *CreateViewJSONRequestBody
 }
 
@@ -3346,6 +5560,7 @@ type DropViewRequestObject struct {
 	Prefix    PrefixInPath    `json:"prefix"`
 	Namespace NamespaceInPath `json:"namespace"`
 	View      ViewInPath      `json:"view"`
+	Params    DropViewParams
 }
 
 type DropViewResponseObject interface {
@@ -3660,6 +5875,7 @@ type ReplaceViewRequestObject struct {
 	Prefix    PrefixInPath    `json:"prefix"`
 	Namespace NamespaceInPath `json:"namespace"`
 	View      ViewInPath      `json:"view"`
+	Params    ReplaceViewParams
 	Body      *ReplaceViewJSONRequestBody
 }
 
@@ -3815,6 +6031,7 @@ func (response ReplaceView5XXJSONResponse) VisitReplaceViewResponse(w http.Respo
 
 type RenameTableRequestObject struct {
 	Prefix PrefixInPath `json:"prefix"`
+	Params RenameTableParams
 	Body   *RenameTableJSONRequestBody
 }
 
@@ -3948,8 +6165,142 @@ func (response RenameTable5XXJSONResponse) VisitRenameTableResponse(w http.Respo
 	return err
 }
 
+type CommitTransactionRequestObject struct {
+	Prefix PrefixInPath `json:"prefix"`
+	Params CommitTransactionParams
+	Body   *CommitTransactionJSONRequestBody
+}
+
+type CommitTransactionResponseObject interface {
+	VisitCommitTransactionResponse(w http.ResponseWriter) error
+}
+
+type CommitTransaction204Response struct {
+}
+
+func (response CommitTransaction204Response) VisitCommitTransactionResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type CommitTransaction400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response CommitTransaction400JSONResponse) VisitCommitTransactionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CommitTransaction403JSONResponse struct{ ForbiddenJSONResponse }
+
+func (response CommitTransaction403JSONResponse) VisitCommitTransactionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CommitTransaction404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response CommitTransaction404JSONResponse) VisitCommitTransactionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CommitTransaction409JSONResponse struct{ ConflictJSONResponse }
+
+func (response CommitTransaction409JSONResponse) VisitCommitTransactionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CommitTransaction413JSONResponse struct{ TooLargeJSONResponse }
+
+func (response CommitTransaction413JSONResponse) VisitCommitTransactionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CommitTransaction415JSONResponse struct{ UnsupportedMediaJSONResponse }
+
+func (response CommitTransaction415JSONResponse) VisitCommitTransactionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CommitTransaction500JSONResponse struct{ UnknownOutcomeJSONResponse }
+
+func (response CommitTransaction500JSONResponse) VisitCommitTransactionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CommitTransaction5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response CommitTransaction5XXJSONResponse) VisitCommitTransactionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RenameViewRequestObject struct {
 	Prefix PrefixInPath `json:"prefix"`
+	Params RenameViewParams
 	Body   *RenameViewJSONRequestBody
 }
 
@@ -4088,6 +6439,11 @@ type StrictServerInterface interface {
 	// GetConfig Settings a client applies before anything else
 	// (GET /v1/config)
 	GetConfig(ctx context.Context, request GetConfigRequestObject) (GetConfigResponseObject, error)
+	// GetToken Not a place to get tokens
+	// (POST /v1/oauth/tokens)
+	//
+	// Deprecated: this operation has been marked as deprecated upstream, but no `x-deprecated-reason` was set
+	GetToken(ctx context.Context, request GetTokenRequestObject) (GetTokenResponseObject, error)
 	// ListNamespaces The direct children of a namespace
 	// (GET /v1/{prefix}/namespaces)
 	ListNamespaces(ctx context.Context, request ListNamespacesRequestObject) (ListNamespacesResponseObject, error)
@@ -4103,12 +6459,21 @@ type StrictServerInterface interface {
 	// NamespaceExists Whether a namespace exists
 	// (HEAD /v1/{prefix}/namespaces/{namespace})
 	NamespaceExists(ctx context.Context, request NamespaceExistsRequestObject) (NamespaceExistsResponseObject, error)
+	// ListFunctions The functions of a namespace
+	// (GET /v1/{prefix}/namespaces/{namespace}/functions)
+	ListFunctions(ctx context.Context, request ListFunctionsRequestObject) (ListFunctionsResponseObject, error)
+	// LoadFunction A function's metadata
+	// (GET /v1/{prefix}/namespaces/{namespace}/functions/{function})
+	LoadFunction(ctx context.Context, request LoadFunctionRequestObject) (LoadFunctionResponseObject, error)
 	// UpdateProperties Set and remove a namespace's properties
 	// (POST /v1/{prefix}/namespaces/{namespace}/properties)
 	UpdateProperties(ctx context.Context, request UpdatePropertiesRequestObject) (UpdatePropertiesResponseObject, error)
 	// RegisterTable Give an existing metadata file a name
 	// (POST /v1/{prefix}/namespaces/{namespace}/register)
 	RegisterTable(ctx context.Context, request RegisterTableRequestObject) (RegisterTableResponseObject, error)
+	// RegisterView Give the metadata file of a view a name
+	// (POST /v1/{prefix}/namespaces/{namespace}/register-view)
+	RegisterView(ctx context.Context, request RegisterViewRequestObject) (RegisterViewResponseObject, error)
 	// ListTables The tables of a namespace
 	// (GET /v1/{prefix}/namespaces/{namespace}/tables)
 	ListTables(ctx context.Context, request ListTablesRequestObject) (ListTablesResponseObject, error)
@@ -4127,9 +6492,27 @@ type StrictServerInterface interface {
 	// UpdateTable Commit to a table
 	// (POST /v1/{prefix}/namespaces/{namespace}/tables/{table})
 	UpdateTable(ctx context.Context, request UpdateTableRequestObject) (UpdateTableResponseObject, error)
+	// LoadCredentials Credentials for a table's files
+	// (GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials)
+	LoadCredentials(ctx context.Context, request LoadCredentialsRequestObject) (LoadCredentialsResponseObject, error)
 	// ReportMetrics Take a client's scan or commit report
 	// (POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics)
 	ReportMetrics(ctx context.Context, request ReportMetricsRequestObject) (ReportMetricsResponseObject, error)
+	// PlanTableScan Plan which files a scan has to read
+	// (POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan)
+	PlanTableScan(ctx context.Context, request PlanTableScanRequestObject) (PlanTableScanResponseObject, error)
+	// CancelPlanning Give a plan up, and what is stored for it
+	// (DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id})
+	CancelPlanning(ctx context.Context, request CancelPlanningRequestObject) (CancelPlanningResponseObject, error)
+	// FetchPlanningResult How far a plan is, and its tasks when it is done
+	// (GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id})
+	FetchPlanningResult(ctx context.Context, request FetchPlanningResultRequestObject) (FetchPlanningResultResponseObject, error)
+	// FetchScanTasks The files of one page of a plan
+	// (POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks)
+	FetchScanTasks(ctx context.Context, request FetchScanTasksRequestObject) (FetchScanTasksResponseObject, error)
+	// UnregisterTable Forget a table and leave all its files
+	// (POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister)
+	UnregisterTable(ctx context.Context, request UnregisterTableRequestObject) (UnregisterTableResponseObject, error)
 	// ListViews The views of a namespace
 	// (GET /v1/{prefix}/namespaces/{namespace}/views)
 	ListViews(ctx context.Context, request ListViewsRequestObject) (ListViewsResponseObject, error)
@@ -4151,6 +6534,9 @@ type StrictServerInterface interface {
 	// RenameTable Give a table another name, also in another namespace
 	// (POST /v1/{prefix}/tables/rename)
 	RenameTable(ctx context.Context, request RenameTableRequestObject) (RenameTableResponseObject, error)
+	// CommitTransaction Commit to several tables at once
+	// (POST /v1/{prefix}/transactions/commit)
+	CommitTransaction(ctx context.Context, request CommitTransactionRequestObject) (CommitTransactionResponseObject, error)
 	// RenameView Give a view another name, also in another namespace
 	// (POST /v1/{prefix}/views/rename)
 	RenameView(ctx context.Context, request RenameViewRequestObject) (RenameViewResponseObject, error)
@@ -4193,6 +6579,39 @@ func (sh *strictHandler) GetConfig(ctx echo.Context, params GetConfigParams) err
 	return nil
 }
 
+// GetToken operation middleware
+func (sh *strictHandler) GetToken(ctx echo.Context) error {
+	var request GetTokenRequestObject
+
+	if form, err := ctx.FormParams(); err == nil {
+		var body GetTokenFormdataRequestBody
+		if err := runtime.BindForm(&body, form, nil, nil); err != nil {
+			return err
+		}
+		request.Body = &body
+	} else {
+		return err
+	}
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetToken(ctx.Request().Context(), request.(GetTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetTokenResponseObject); ok {
+		return validResponse.VisitGetTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListNamespaces operation middleware
 func (sh *strictHandler) ListNamespaces(ctx echo.Context, prefix PrefixInPath, params ListNamespacesParams) error {
 	var request ListNamespacesRequestObject
@@ -4220,10 +6639,11 @@ func (sh *strictHandler) ListNamespaces(ctx echo.Context, prefix PrefixInPath, p
 }
 
 // CreateNamespace operation middleware
-func (sh *strictHandler) CreateNamespace(ctx echo.Context, prefix PrefixInPath) error {
+func (sh *strictHandler) CreateNamespace(ctx echo.Context, prefix PrefixInPath, params CreateNamespaceParams) error {
 	var request CreateNamespaceRequestObject
 
 	request.Prefix = prefix
+	request.Params = params
 
 	var body CreateNamespaceJSONRequestBody
 	var err error
@@ -4268,11 +6688,12 @@ func (sh *strictHandler) CreateNamespace(ctx echo.Context, prefix PrefixInPath) 
 }
 
 // DropNamespace operation middleware
-func (sh *strictHandler) DropNamespace(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath) error {
+func (sh *strictHandler) DropNamespace(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params DropNamespaceParams) error {
 	var request DropNamespaceRequestObject
 
 	request.Prefix = prefix
 	request.Namespace = namespace
+	request.Params = params
 
 	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.DropNamespace(ctx.Request().Context(), request.(DropNamespaceRequestObject))
@@ -4345,12 +6766,67 @@ func (sh *strictHandler) NamespaceExists(ctx echo.Context, prefix PrefixInPath, 
 	return nil
 }
 
+// ListFunctions operation middleware
+func (sh *strictHandler) ListFunctions(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params ListFunctionsParams) error {
+	var request ListFunctionsRequestObject
+
+	request.Prefix = prefix
+	request.Namespace = namespace
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListFunctions(ctx.Request().Context(), request.(ListFunctionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListFunctions")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListFunctionsResponseObject); ok {
+		return validResponse.VisitListFunctionsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// LoadFunction operation middleware
+func (sh *strictHandler) LoadFunction(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, function FunctionInPath) error {
+	var request LoadFunctionRequestObject
+
+	request.Prefix = prefix
+	request.Namespace = namespace
+	request.Function = function
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.LoadFunction(ctx.Request().Context(), request.(LoadFunctionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "LoadFunction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(LoadFunctionResponseObject); ok {
+		return validResponse.VisitLoadFunctionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // UpdateProperties operation middleware
-func (sh *strictHandler) UpdateProperties(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath) error {
+func (sh *strictHandler) UpdateProperties(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params UpdatePropertiesParams) error {
 	var request UpdatePropertiesRequestObject
 
 	request.Prefix = prefix
 	request.Namespace = namespace
+	request.Params = params
 
 	var body UpdatePropertiesJSONRequestBody
 	var err error
@@ -4438,6 +6914,56 @@ func (sh *strictHandler) RegisterTable(ctx echo.Context, prefix PrefixInPath, na
 		return err
 	} else if validResponse, ok := response.(RegisterTableResponseObject); ok {
 		return validResponse.VisitRegisterTableResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RegisterView operation middleware
+func (sh *strictHandler) RegisterView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params RegisterViewParams) error {
+	var request RegisterViewRequestObject
+
+	request.Prefix = prefix
+	request.Namespace = namespace
+	request.Params = params
+
+	var body RegisterViewJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RegisterView(ctx.Request().Context(), request.(RegisterViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RegisterView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RegisterViewResponseObject); ok {
+		return validResponse.VisitRegisterViewResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -4605,12 +7131,13 @@ func (sh *strictHandler) TableExists(ctx echo.Context, prefix PrefixInPath, name
 }
 
 // UpdateTable operation middleware
-func (sh *strictHandler) UpdateTable(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath) error {
+func (sh *strictHandler) UpdateTable(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, params UpdateTableParams) error {
 	var request UpdateTableRequestObject
 
 	request.Prefix = prefix
 	request.Namespace = namespace
 	request.Table = table
+	request.Params = params
 
 	var body UpdateTableJSONRequestBody
 	var err error
@@ -4648,6 +7175,34 @@ func (sh *strictHandler) UpdateTable(ctx echo.Context, prefix PrefixInPath, name
 		return err
 	} else if validResponse, ok := response.(UpdateTableResponseObject); ok {
 		return validResponse.VisitUpdateTableResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// LoadCredentials operation middleware
+func (sh *strictHandler) LoadCredentials(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, params LoadCredentialsParams) error {
+	var request LoadCredentialsRequestObject
+
+	request.Prefix = prefix
+	request.Namespace = namespace
+	request.Table = table
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.LoadCredentials(ctx.Request().Context(), request.(LoadCredentialsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "LoadCredentials")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(LoadCredentialsResponseObject); ok {
+		return validResponse.VisitLoadCredentialsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -4704,6 +7259,194 @@ func (sh *strictHandler) ReportMetrics(ctx echo.Context, prefix PrefixInPath, na
 	return nil
 }
 
+// PlanTableScan operation middleware
+func (sh *strictHandler) PlanTableScan(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, params PlanTableScanParams) error {
+	var request PlanTableScanRequestObject
+
+	request.Prefix = prefix
+	request.Namespace = namespace
+	request.Table = table
+	request.Params = params
+
+	var body PlanTableScanJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PlanTableScan(ctx.Request().Context(), request.(PlanTableScanRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PlanTableScan")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PlanTableScanResponseObject); ok {
+		return validResponse.VisitPlanTableScanResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CancelPlanning operation middleware
+func (sh *strictHandler) CancelPlanning(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, planID PlanInPath, params CancelPlanningParams) error {
+	var request CancelPlanningRequestObject
+
+	request.Prefix = prefix
+	request.Namespace = namespace
+	request.Table = table
+	request.PlanID = planID
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CancelPlanning(ctx.Request().Context(), request.(CancelPlanningRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CancelPlanning")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CancelPlanningResponseObject); ok {
+		return validResponse.VisitCancelPlanningResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// FetchPlanningResult operation middleware
+func (sh *strictHandler) FetchPlanningResult(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, planID PlanInPath, params FetchPlanningResultParams) error {
+	var request FetchPlanningResultRequestObject
+
+	request.Prefix = prefix
+	request.Namespace = namespace
+	request.Table = table
+	request.PlanID = planID
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.FetchPlanningResult(ctx.Request().Context(), request.(FetchPlanningResultRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FetchPlanningResult")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(FetchPlanningResultResponseObject); ok {
+		return validResponse.VisitFetchPlanningResultResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// FetchScanTasks operation middleware
+func (sh *strictHandler) FetchScanTasks(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, params FetchScanTasksParams) error {
+	var request FetchScanTasksRequestObject
+
+	request.Prefix = prefix
+	request.Namespace = namespace
+	request.Table = table
+	request.Params = params
+
+	var body FetchScanTasksJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.FetchScanTasks(ctx.Request().Context(), request.(FetchScanTasksRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FetchScanTasks")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(FetchScanTasksResponseObject); ok {
+		return validResponse.VisitFetchScanTasksResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UnregisterTable operation middleware
+func (sh *strictHandler) UnregisterTable(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, table TableInPath, params UnregisterTableParams) error {
+	var request UnregisterTableRequestObject
+
+	request.Prefix = prefix
+	request.Namespace = namespace
+	request.Table = table
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UnregisterTable(ctx.Request().Context(), request.(UnregisterTableRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UnregisterTable")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UnregisterTableResponseObject); ok {
+		return validResponse.VisitUnregisterTableResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListViews operation middleware
 func (sh *strictHandler) ListViews(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params ListViewsParams) error {
 	var request ListViewsRequestObject
@@ -4732,11 +7475,12 @@ func (sh *strictHandler) ListViews(ctx echo.Context, prefix PrefixInPath, namesp
 }
 
 // CreateView operation middleware
-func (sh *strictHandler) CreateView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath) error {
+func (sh *strictHandler) CreateView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, params CreateViewParams) error {
 	var request CreateViewRequestObject
 
 	request.Prefix = prefix
 	request.Namespace = namespace
+	request.Params = params
 
 	var body CreateViewJSONRequestBody
 	var err error
@@ -4781,12 +7525,13 @@ func (sh *strictHandler) CreateView(ctx echo.Context, prefix PrefixInPath, names
 }
 
 // DropView operation middleware
-func (sh *strictHandler) DropView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, view ViewInPath) error {
+func (sh *strictHandler) DropView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, view ViewInPath, params DropViewParams) error {
 	var request DropViewRequestObject
 
 	request.Prefix = prefix
 	request.Namespace = namespace
 	request.View = view
+	request.Params = params
 
 	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.DropView(ctx.Request().Context(), request.(DropViewRequestObject))
@@ -4863,12 +7608,13 @@ func (sh *strictHandler) ViewExists(ctx echo.Context, prefix PrefixInPath, names
 }
 
 // ReplaceView operation middleware
-func (sh *strictHandler) ReplaceView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, view ViewInPath) error {
+func (sh *strictHandler) ReplaceView(ctx echo.Context, prefix PrefixInPath, namespace NamespaceInPath, view ViewInPath, params ReplaceViewParams) error {
 	var request ReplaceViewRequestObject
 
 	request.Prefix = prefix
 	request.Namespace = namespace
 	request.View = view
+	request.Params = params
 
 	var body ReplaceViewJSONRequestBody
 	var err error
@@ -4913,10 +7659,11 @@ func (sh *strictHandler) ReplaceView(ctx echo.Context, prefix PrefixInPath, name
 }
 
 // RenameTable operation middleware
-func (sh *strictHandler) RenameTable(ctx echo.Context, prefix PrefixInPath) error {
+func (sh *strictHandler) RenameTable(ctx echo.Context, prefix PrefixInPath, params RenameTableParams) error {
 	var request RenameTableRequestObject
 
 	request.Prefix = prefix
+	request.Params = params
 
 	var body RenameTableJSONRequestBody
 	var err error
@@ -4960,11 +7707,61 @@ func (sh *strictHandler) RenameTable(ctx echo.Context, prefix PrefixInPath) erro
 	return nil
 }
 
+// CommitTransaction operation middleware
+func (sh *strictHandler) CommitTransaction(ctx echo.Context, prefix PrefixInPath, params CommitTransactionParams) error {
+	var request CommitTransactionRequestObject
+
+	request.Prefix = prefix
+	request.Params = params
+
+	var body CommitTransactionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CommitTransaction(ctx.Request().Context(), request.(CommitTransactionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CommitTransaction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CommitTransactionResponseObject); ok {
+		return validResponse.VisitCommitTransactionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // RenameView operation middleware
-func (sh *strictHandler) RenameView(ctx echo.Context, prefix PrefixInPath) error {
+func (sh *strictHandler) RenameView(ctx echo.Context, prefix PrefixInPath, params RenameViewParams) error {
 	var request RenameViewRequestObject
 
 	request.Prefix = prefix
+	request.Params = params
 
 	var body RenameViewJSONRequestBody
 	var err error

@@ -99,7 +99,18 @@ func (c *Catalog) NamespacesPath() string {
 
 // TablePath is the path of a table.
 func (c *Catalog) TablePath(namespace, table string) string {
-	return c.NamespacesPath() + "/" + url.PathEscape(namespace) + "/tables/" + url.PathEscape(table)
+	return c.TablesPath(namespace) + "/" + url.PathEscape(table)
+}
+
+// TablesPath is the path of a namespace's tables.
+func (c *Catalog) TablesPath(namespace string) string {
+	return c.NamespacesPath() + "/" + url.PathEscape(namespace) + "/tables"
+}
+
+// Register gives a name to an existing metadata file.
+func (c *Catalog) Register(ctx context.Context, namespace, table, metadataLocation string) error {
+	path := c.NamespacesPath() + "/" + url.PathEscape(namespace) + "/register"
+	return c.Call(ctx, http.MethodPost, path, map[string]string{"name": table, "metadata-location": metadataLocation}, nil)
 }
 
 // ViewPath is the path of a materialized view below our own operations.

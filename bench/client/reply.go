@@ -78,6 +78,7 @@ type Table struct {
 	Current          int64 // snapshot id, 0 if there is none
 	Main             int64 // snapshot id, 0 if there is none
 	HasCurrent       bool  // whether Current is among the snapshots that were sent
+	Line             int   // snapshots from the current one back to the first, of those that were sent
 }
 
 type tableMetadata struct {
@@ -86,7 +87,8 @@ type tableMetadata struct {
 	Sequence  int64  `json:"last-sequence-number"`
 	Current   *int64 `json:"current-snapshot-id"`
 	Snapshots []struct {
-		ID int64 `json:"snapshot-id"`
+		ID     int64 `json:"snapshot-id"`
+		Parent int64 `json:"parent-snapshot-id"`
 	} `json:"snapshots"`
 	Refs map[string]struct {
 		ID int64 `json:"snapshot-id"`
@@ -120,8 +122,14 @@ func (r Reply) Table() (Table, error) {
 	if m.Current != nil && *m.Current > 0 { // −1 stands for none
 		t.Current = *m.Current
 	}
+	parents := make(map[int64]int64, len(m.Snapshots))
 	for _, s := range m.Snapshots {
-		t.HasCurrent = t.HasCurrent || s.ID == t.Current
+		parents[s.ID] = s.Parent
+	}
+	_, t.HasCurrent = parents[t.Current]
+	for id, ok := t.Current, t.HasCurrent; ok && t.Line < len(parents); _, ok = parents[id] {
+		t.Line++
+		id = parents[id]
 	}
 	return t, nil
 }

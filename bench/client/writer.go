@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 )
@@ -36,8 +35,7 @@ func NewWriter(ctx context.Context, c *Catalog, namespace, table string) (*Write
 	if err != nil {
 		return nil, err
 	}
-	path := c.NamespacesPath() + "/" + url.PathEscape(namespace) + "/tables"
-	reply, err := conn.Do(ctx, NewRequest(c.Address(), http.MethodPost, path, body, nil))
+	reply, err := conn.Do(ctx, NewRequest(c.Address(), http.MethodPost, c.TablesPath(namespace), body, nil))
 	if err != nil {
 		return nil, fmt.Errorf("create table %s: %w", table, err)
 	}
@@ -51,6 +49,19 @@ func NewWriter(ctx context.Context, c *Catalog, namespace, table string) (*Write
 // WriterOf returns a writer of a table that exists without snapshots.
 func WriterOf(c *Catalog, namespace, table, location string) *Writer {
 	return &Writer{catalog: c, namespace: namespace, table: table, uuid: "00000000-0000-4000-8000-000000000000", location: location}
+}
+
+// On is a writer of the same state of a table in another catalog, under the same name.
+func (w *Writer) On(c *Catalog, namespace string) *Writer {
+	other := *w
+	other.catalog, other.namespace = c, namespace
+	return &other
+}
+
+// Follow takes over what a server says about the table, which somebody else may have
+// written. It relies on every commit being an append of one snapshot.
+func (w *Writer) Follow(t Table) {
+	w.snapshots, w.sequence, w.head = int(t.LastSequence), t.LastSequence, t.Current
 }
 
 // schema has the width of an ordinary fact table.
@@ -93,22 +104,29 @@ type Append struct {
 func (a Append) Request() Request { return a.request }
 
 // Prepare renders the next append. Nothing is changed before [Writer.Done].
-func (w *Writer) Prepare() (Append, error) {
+func (w *Writer) Prepare() (Append, error) { return w.prepare(1) }
+
+// prepare renders a commit of count snapshots, each the child of the one before.
+func (w *Writer) prepare(count int) (Append, error) {
 	var base any // null asserts that main does not exist
 	if w.head != 0 {
 		base = w.head
 	}
-	id := rand.Int64N(1<<62) + 1 //nolint:gosec // a snapshot id is no secret
+	updates := make([]any, 0, count+1)
+	head := w.head
+	for i := range count {
+		id := rand.Int64N(1<<62) + 1 //nolint:gosec // a snapshot id is no secret
+		updates = append(updates, map[string]any{"action": "add-snapshot", "snapshot": w.snapshot(id, head, w.sequence+int64(i)+1)})
+		head = id
+	}
+	updates = append(updates, map[string]any{"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": head})
 	body, err := json.Marshal(map[string]any{
 		"identifier": map[string]any{"namespace": []string{w.namespace}, "name": w.table},
 		"requirements": []any{
 			map[string]any{"type": "assert-table-uuid", "uuid": w.uuid},
 			map[string]any{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": base},
 		},
-		"updates": []any{
-			map[string]any{"action": "add-snapshot", "snapshot": w.snapshot(id)},
-			map[string]any{"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": id},
-		},
+		"updates": updates,
 	})
 	if err != nil {
 		return Append{}, err
@@ -116,14 +134,13 @@ func (w *Writer) Prepare() (Append, error) {
 	return Append{
 		Body:    body,
 		request: NewRequest(w.catalog.Address(), http.MethodPost, w.Path(), body, nil),
-		after:   Want{Snapshots: w.snapshots + 1, Head: id},
-		next:    w.sequence + 1,
+		after:   Want{Snapshots: w.snapshots + count, Head: head},
+		next:    w.sequence + int64(count),
 	}, nil
 }
 
 // snapshot has the size of one that an engine writes.
-func (w *Writer) snapshot(id int64) map[string]any {
-	n := w.sequence + 1
+func (w *Writer) snapshot(id, parent, n int64) map[string]any {
 	list := w.list
 	if list == "" {
 		list = fmt.Sprintf("%s/metadata/snap-%d-1-%016x.avro", w.location, id, id)
@@ -138,8 +155,8 @@ func (w *Writer) snapshot(id int64) map[string]any {
 			"total-data-files": strconv.FormatInt(n*4, 10), "total-delete-files": "0", "total-position-deletes": "0", "total-equality-deletes": "0",
 		},
 	}
-	if w.head != 0 {
-		s["parent-snapshot-id"] = w.head
+	if parent != 0 {
+		s["parent-snapshot-id"] = parent
 	}
 	return s
 }
@@ -168,8 +185,11 @@ func (a Append) Check(r Reply) error {
 }
 
 // Append commits one snapshot and checks the answer.
-func (w *Writer) Append(ctx context.Context, conn *Conn) (Reply, error) {
-	a, err := w.Prepare()
+func (w *Writer) Append(ctx context.Context, conn *Conn) (Reply, error) { return w.AppendMany(ctx, conn, 1) }
+
+// AppendMany commits several snapshots at once and checks the answer.
+func (w *Writer) AppendMany(ctx context.Context, conn *Conn, count int) (Reply, error) {
+	a, err := w.prepare(count)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -178,10 +198,22 @@ func (w *Writer) Append(ctx context.Context, conn *Conn) (Reply, error) {
 		return reply, err
 	}
 	if err := a.Check(reply); err != nil {
-		return reply, fmt.Errorf("append %d to %s: %w", a.after.Snapshots, w.table, err)
+		return reply, fmt.Errorf("append snapshot %d to %s: %w", a.after.Snapshots, w.table, err)
 	}
 	w.Done(a)
 	return reply, nil
+}
+
+// Fill appends until the table has that many snapshots, perCommit at a time.
+func (w *Writer) Fill(ctx context.Context, snapshots, perCommit int) error {
+	conn := Dial(w.catalog.Address())
+	defer conn.Close()
+	for w.snapshots < snapshots {
+		if _, err := w.AppendMany(ctx, conn, min(perCommit, snapshots-w.snapshots)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Load loads the table and returns a verifier of that answer.

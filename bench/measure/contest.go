@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -156,6 +157,23 @@ func (s Series) perOperation(of func(Round) time.Duration) float64 {
 		return -1
 	}
 	return Milliseconds(total) / float64(count)
+}
+
+// PerCPUSecond is operations per second of the server's CPU time, NaN if that is unknown.
+func (s Summary) PerCPUSecond() float64 {
+	if s.CPU <= 0 {
+		return math.NaN()
+	}
+	return 1000 / s.CPU
+}
+
+// Middle is the median over the rounds of a value, NaN without rounds.
+func (s Series) Middle(of func(Round) float64) float64 {
+	var values []float64
+	for _, r := range s.Rounds {
+		values = append(values, of(r))
+	}
+	return Median(values)
 }
 
 // Ratio is the median over the rounds of a's value divided by b's in the same round. It

@@ -18,3 +18,17 @@ func TestParseStat(t *testing.T) {
 		}
 	}
 }
+
+func TestParseStatus(t *testing.T) {
+	t.Parallel()
+	const text = "Name:\tVmHWM: 7 kB\nVmPeak:\t 1234 kB\nVmHWM:\t  2048 kB\nVmRSS:\t  1536 kB\nThreads:\t9\n"
+	got, err := parseStatus([]byte(text))
+	if want := (Memory{Resident: 1536 << 10, Peak: 2 << 20}); err != nil || got != want {
+		t.Errorf("parseStatus = %+v, %v, want %+v", got, err, want)
+	}
+	for _, bad := range []string{"", "VmRSS:\t1 kB\n", "VmRSS:\t1 MB\nVmHWM:\t1 kB\n", "VmRSS:\tx kB\nVmHWM:\t1 kB\n"} {
+		if got, err := parseStatus([]byte(bad)); err == nil {
+			t.Errorf("parseStatus(%q) = %+v, want an error", bad, got)
+		}
+	}
+}

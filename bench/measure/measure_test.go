@@ -213,3 +213,86 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("after the end %v (%v), want %v", again, err, first)
 	}
 }
+
+func TestRound_Spread(t *testing.T) {
+	t.Parallel()
+	ms := func(values ...int) (out []time.Duration) {
+		for _, v := range values {
+			out = append(out, time.Duration(v)*time.Millisecond)
+		}
+		return out
+	}
+	for name, tt := range map[string]struct {
+		clients [][]time.Duration
+		want    float64
+	}{
+		"equal":                 {[][]time.Duration{ms(1, 2), ms(2, 2)}, 1},
+		"worst in the middle":   {[][]time.Duration{ms(1, 4), ms(3, 12), ms(5)}, 3},
+		"one without a success": {[][]time.Duration{ms(10), nil}, 100},
+		"one client":            {[][]time.Duration{ms(7)}, 1},
+	} {
+		r := measure.Round{Clients: tt.clients, Wall: time.Second}
+		if got := r.Spread(); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+	if got := (measure.Round{}).Spread(); !math.IsNaN(got) {
+		t.Errorf("no clients: %v, want NaN", got)
+	}
+}
+
+// TestContest_total: the clients share the operations, and the times are told apart.
+func TestContest_total(t *testing.T) {
+	t.Parallel()
+	c := measure.Contender{Op: func(_ context.Context, client, _ int) (time.Duration, error) {
+		return time.Duration(client + 1), nil
+	}}
+	plan := measure.Plan{Rounds: 1, Limits: measure.Limits{Clients: 3, PerClient: 1000, Total: 50, Time: time.Minute}}
+	series, err := measure.Contest(t.Context(), plan, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := series[0].Rounds[0]
+	if len(r.Times) != 50 || len(r.Clients) != 3 {
+		t.Fatalf("%d operations of %d clients, want 50 of 3", len(r.Times), len(r.Clients))
+	}
+	for i, times := range r.Clients {
+		for _, d := range times {
+			if d != time.Duration(i+1) {
+				t.Errorf("client %d has a time of another one: %v", i, d)
+			}
+		}
+	}
+}
+
+func TestSummary_PerCPUSecond(t *testing.T) {
+	t.Parallel()
+	if got := (measure.Summary{CPU: 0.5}).PerCPUSecond(); got != 2000 {
+		t.Errorf("0.5 ms each: %v a CPU-second, want 2000", got)
+	}
+	if got := (measure.Summary{CPU: -1}).PerCPUSecond(); !math.IsNaN(got) {
+		t.Errorf("CPU unknown: %v, want NaN", got)
+	}
+}
+
+func TestSeries_Middle(t *testing.T) {
+	t.Parallel()
+	s := measure.Series{Rounds: []measure.Round{{Wall: 9}, {Wall: 1}, {Wall: 5}}}
+	if got := s.Middle(func(r measure.Round) float64 { return float64(r.Wall) }); got != 5 {
+		t.Errorf("%v, want 5", got)
+	}
+}
+
+func TestProcessMemory(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("no /proc on this system")
+	}
+	m, err := measure.ProcessMemory(os.Getpid())
+	if err != nil || m.Resident < 1<<20 || m.Peak < m.Resident/2 {
+		t.Errorf("%+v, %v: not the memory of a process", m, err)
+	}
+	if _, err := measure.ProcessMemory(-1); err == nil {
+		t.Error("a process that does not exist has memory")
+	}
+}

@@ -39,7 +39,6 @@ var oracleRefuses = []string{
 // weRefuse are our own errors where iceberg-go is laxer than Java or than our policy.
 var weRefuse = []string{
 	"Cannot reassign uuid", "Cannot set location: it must not be empty", "statistics for unknown snapshot",
-	"older than last sequence number",          // a snapshot without a parent too
 	"Cannot remove the default partition spec", // it ignores the ids it can't remove
 	"Invalid update timestamp",                 // its clock is the real one
 	"Sequence number must be 0 in v1",

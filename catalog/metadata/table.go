@@ -65,6 +65,7 @@ type Table struct {
 	snapshots          snapshotList
 	snapshotIndex      map[int64]int
 	refs               []refEntry
+	trimmed            []string // metadata files that left the log since the document was cloned
 }
 
 // ParseTable reads a table metadata document. doc is retained and never modified, so the
@@ -399,5 +400,6 @@ func (t *Table) Clone() *Table {
 	c.refs = append([]refEntry(nil), t.refs...)
 	c.snapshots = append(snapshotList(nil), t.snapshots...)
 	c.snapshotIndex = maps.Clone(t.snapshotIndex)
+	c.trimmed = nil
 	return &c
 }

@@ -189,12 +189,31 @@ func (e *edit) appendMetadataLog(location string) error {
 		return at(err, "metadata-log")
 	}
 	if len(log) >= keep {
+		if err := e.trim(log[:len(log)-keep+1]); err != nil {
+			return err
+		}
 		log = log[len(log)-keep+1:]
 	}
 	var entry object
 	entry.set("timestamp-ms", longJSON(t.lastUpdatedMS))
 	entry.set("metadata-file", stringJSON(location))
 	t.doc.set("metadata-log", joinArray(append(log, entry.bytes())))
+	return nil
+}
+
+// trim notes the files of entries that leave the metadata log.
+func (e *edit) trim(entries []json.RawMessage) error {
+	for _, raw := range entries {
+		o, err := parseObject(raw)
+		if err != nil {
+			return at(err, "metadata-log")
+		}
+		file, err := o.str("metadata-file")
+		if err != nil {
+			return at(err, "metadata-log")
+		}
+		e.t.trimmed = append(e.t.trimmed, file)
+	}
 	return nil
 }
 

@@ -208,6 +208,9 @@ func (t *Table) MetadataLog() ([]LogEntry, error) {
 	return out, nil
 }
 
+// TrimmedLog returns the metadata files that left the log by [Table.Apply], oldest first.
+func (t *Table) TrimmedLog() []string { return t.trimmed }
+
 // StatisticsFile names a file of statistics that belongs to a snapshot.
 type StatisticsFile struct {
 	SnapshotID int64

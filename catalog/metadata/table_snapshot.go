@@ -33,7 +33,8 @@ func (e *edit) addSnapshot(u *object) error {
 		return err
 	}
 	if t.formatVersion > 1 {
-		t.lastSequenceNumber = s.SequenceNumber
+		// Never back: Java readers refuse a document in which a snapshot is ahead of it.
+		t.lastSequenceNumber = max(t.lastSequenceNumber, s.SequenceNumber)
 	}
 	t.snapshotIndex[s.ID] = len(t.snapshots)
 	t.snapshots = append(t.snapshots, snapshotEntry{id: s.ID, seq: s.SequenceNumber, raw: raw})
@@ -57,7 +58,9 @@ func (e *edit) admit(s *Snapshot) error {
 		return invalid("Snapshot already exists for id: %d", s.ID)
 	case t.formatVersion == 1 && s.SequenceNumber != 0:
 		return invalid("Sequence number must be 0 in v1: %d", s.SequenceNumber)
-	case t.formatVersion > 1 && s.SequenceNumber <= t.lastSequenceNumber:
+	case t.formatVersion > 1 && s.SequenceNumber <= t.lastSequenceNumber && s.ParentID != nil:
+		// Without a parent it replaces the table's data and orders nothing that was there
+		// before: a replacement wins over the commits it did not see.
 		return conflict("Validation failed, please retry: Cannot add snapshot with sequence number %d older than last sequence number %d",
 			s.SequenceNumber, t.lastSequenceNumber)
 	}

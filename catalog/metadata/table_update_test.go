@@ -265,7 +265,6 @@ func TestTable_UpdatesRefused(t *testing.T) {
 		"snapshot payload":      {"2", action("add-snapshot", ""), false, "Cannot parse missing field: snapshot"},
 		"snapshot twice":        {"2", addSnapshot(3, 2, 9, 9, -1, 0), false, "Snapshot already exists for id: 3"},
 		"stale sequence number": {"2", addSnapshot(4, 2, 3, 9, -1, 0), true, "Validation failed, please retry: Cannot add snapshot with sequence number 3 older than last sequence number 3"},
-		"stale, no parent":      {"2", addSnapshot(4, 0, 2, 9, -1, 0), true, "sequence number 2 older than last sequence number 3"},
 		"sequence number in v1": {"1", addSnapshot(4, 3, 4, 9, -1, 0), false, "Sequence number must be 0 in v1"},
 		"no row lineage":        {"3", addSnapshot(4, 3, 4, 9, -1, 0), false, "Cannot add a snapshot: first-row-id is null"},
 		"stale first row":       {"3", addSnapshot(4, 3, 4, 9, 29, 5), true, "first-row-id is behind table next-row-id: 29 < 30"},
@@ -308,6 +307,29 @@ func TestTable_UpdatesRefused(t *testing.T) {
 			wantError(t, err, c.conflict, c.want)
 		})
 	}
+}
+
+// A replacement starts a history of its own: it may have been prepared before commits that
+// it does not know, and must not take the table's sequence number back.
+func TestTable_StaleReplacement(t *testing.T) {
+	t.Parallel()
+	for _, seq := range []int64{2, 3} {
+		tbl := withHistory(t, "2")
+		mustApply(t, tbl, 50, addSnapshot(4, 0, seq, 9, -1, 0), setMain(4))
+		if got := tbl.LastSequenceNumber(); got != 3 {
+			t.Errorf("after a replacement with sequence number %d the last one is %d, want 3", seq, got)
+		}
+		again, err := metadata.ParseTable(tbl.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id := again.CurrentSnapshotID(); id != 4 {
+			t.Errorf("current snapshot = %d, want 4", id)
+		}
+	}
+	v3 := withHistory(t, "3")
+	err := v3.Apply(raws(addSnapshot(4, 0, 3, 9, 29, 5)), metadata.ApplyContext{Now: at(50)})
+	wantError(t, err, true, "first-row-id is behind table next-row-id: 29 < 30") // row ids are never given twice
 }
 
 func TestTable_DefaultsMustFitTheSchema(t *testing.T) {

@@ -10,38 +10,65 @@ import (
 	"github.com/catalogd/catalogd/catalog"
 )
 
-// Commit implements [catalog.Store]. All statements of the changes travel in one batch;
-// the hook's are separate, because it must read what was true after the swap.
+// Commit implements [catalog.Store]. The statements of the changes, the receipt and what
+// the hook wants to know travel in one batch.
 func (s *Store) Commit(ctx context.Context, changes []catalog.Change) error {
-	err := s.update(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := apply(ctx, tx, changes); err != nil {
+	receipt := pending(ctx)
+	err := s.update(ctx, "", func(ctx context.Context, tx pgx.Tx) error {
+		follow, err := s.apply(ctx, tx, changes)
+		if err != nil || follow == nil {
 			return err
 		}
-		if s.hook == nil {
-			return nil
-		}
-		return s.hook.Committed(ctx, tx, changes)
+		return follow(ctx, tx)
 	})
-	if err == nil && s.hook != nil {
+	if err != nil {
+		return err
+	}
+	if receipt != nil {
+		receipt.Stored = true
+	}
+	if s.hook != nil {
 		s.hook.Acknowledged(changes)
 	}
-	return err
+	return nil
 }
 
-func apply(ctx context.Context, tx pgx.Tx, changes []catalog.Change) error {
+func (s *Store) apply(ctx context.Context, tx pgx.Tx, changes []catalog.Change) (Follow, error) {
 	var batch pgx.Batch
 	for _, c := range changes {
+		if claims(c) {
+			queueClaim(&batch, c)
+		}
 		queue(&batch, c)
+	}
+	receipt := pending(ctx)
+	if receipt != nil {
+		batch.Queue(receiptSQL, receiptArgs(changes[0].Pointer.Warehouse, receipt)...)
+	}
+	var follow Follow
+	if s.hook != nil {
+		follow = s.hook.Committed(&batch, changes)
 	}
 	results := tx.SendBatch(ctx, &batch)
 	for _, c := range changes {
+		if claims(c) {
+			if err := claimOutcome(results, c); err != nil {
+				return nil, errors.Join(err, results.Close())
+			}
+		}
 		if err := outcome(results, c); err != nil {
 			// Why it failed depends on rows, which a second statement reads while the
 			// transaction is still good.
-			return explain(ctx, tx, results, c, err)
+			return nil, explain(ctx, tx, results, c, err)
 		}
 	}
-	return results.Close()
+	if receipt != nil {
+		if _, err := results.Exec(); err != nil {
+			results.Close() //nolint:errcheck // the same error
+			return nil, repeated(err)
+		}
+	}
+	return follow, results.Close() // reads what the hook asked for
 }
 
 // errNothing is the outcome of a statement that found no row to change.
@@ -52,21 +79,32 @@ func queue(b *pgx.Batch, c catalog.Change) {
 	ns := catalog.EncodeNamespace(p.Ident.Namespace)
 	switch c.Op {
 	case catalog.OpCreate:
+		if c.Undrop != 0 {
+			b.Queue(undropSQL, undropArgs(c)...)
+			return
+		}
 		b.Queue(createSQL, append([]any{
 			p.Warehouse, ns, p.Ident.Name, p.MetadataLocation, string(p.Type), null(p.UUID), p.Location,
 			p.SnapshotID, p.SchemaID, p.ViewVersionID, p.IsMaterialized, null(p.StorageOf),
-		}, documentArgs(c.Document)...)...)
+		}, append(documentArgs(c.Document), locationKey(p))...)...)
 	case catalog.OpSwap:
 		b.Queue(swapSQL, append([]any{
 			p.Warehouse, ns, p.Ident.Name, p.MetadataLocation, string(p.Type), null(p.UUID), p.Location,
 			p.SnapshotID, p.SchemaID, p.ViewVersionID, p.IsMaterialized, c.From, null(p.StorageOf),
-		}, documentArgs(c.Document)...)...)
+		}, append(documentArgs(c.Document), locationKey(p))...)...)
 	case catalog.OpDrop:
-		b.Queue(dropSQL, p.Warehouse, ns, p.Ident.Name, string(p.Type), null(c.From))
+		b.Queue(dropSQL, dropArgs(c)...)
 	case catalog.OpRename:
 		b.Queue(renameSQL, p.Warehouse, ns, p.Ident.Name, string(p.Type),
 			catalog.EncodeNamespace(c.To.Namespace), c.To.Name)
 	}
+}
+
+func locationKey(p catalog.Pointer) any {
+	if p.Location == "" {
+		return nil
+	}
+	return catalog.LocationKey(p.Location)
 }
 
 func documentArgs(d *catalog.Document) []any {
@@ -96,8 +134,8 @@ WITH namespace AS (
         OR EXISTS (SELECT FROM iceberg_tables WHERE catalog_name = $1 AND table_namespace = $2) AS yes
 ), created AS (
     INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type,
-           object_uuid, location, snapshot_id, schema_id, view_version_id, is_materialized, storage_of)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM known WHERE yes
+           object_uuid, location, snapshot_id, schema_id, view_version_id, is_materialized, storage_of, location_key)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $19 FROM known WHERE yes
     RETURNING 1
 ), document AS (
     INSERT INTO metadata_document (metadata_location, object_uuid, document, document_crc, document_size, refs, refs_crc, refs_size)
@@ -111,6 +149,7 @@ WITH swapped AS (
     UPDATE iceberg_tables
        SET metadata_location = $4, previous_metadata_location = $12, object_uuid = $6, location = $7,
            snapshot_id = $8, schema_id = $9, view_version_id = $10, is_materialized = $11, storage_of = $13,
+           location_key = $20,
            changed_at = clock_timestamp()
      WHERE catalog_name = $1 AND table_namespace = $2 AND table_name = $3 AND metadata_location = $12
        AND coalesce(iceberg_type, 'TABLE') = $5
@@ -121,15 +160,6 @@ WITH swapped AS (
         ON CONFLICT (metadata_location) DO NOTHING
 )
 SELECT count(*) FROM swapped`
-
-const dropSQL = `
-WITH dropped AS (
-    DELETE FROM iceberg_tables
-     WHERE catalog_name = $1 AND table_namespace = $2 AND table_name = $3 AND coalesce(iceberg_type, 'TABLE') = $4
-       AND ($5::text IS NULL OR metadata_location = $5)
-    RETURNING metadata_location
-)
-SELECT count(*) FROM dropped`
 
 const renameSQL = `
 WITH namespace AS (
@@ -181,6 +211,9 @@ func explain(ctx context.Context, tx pgx.Tx, results pgx.BatchResults, c catalog
 	if closeErr != nil {
 		return closeErr
 	}
+	if c.Undrop != 0 {
+		return explainUndrop(ctx, tx, c)
+	}
 	var current *string
 	p := c.Pointer
 	row := tx.QueryRow(ctx, `SELECT metadata_location FROM iceberg_tables
@@ -195,7 +228,13 @@ func explain(ctx context.Context, tx pgx.Tx, results pgx.BatchResults, c catalog
 		return err
 	case c.Op == catalog.OpRename:
 		return noNamespace(c.To.Namespace)
+	case c.Op == catalog.OpDrop:
+		return explainDrop(ctx, tx, c)
 	}
+	return changedSince(p)
+}
+
+func changedSince(p catalog.Pointer) error {
 	return catalog.Errorf(catalog.KindCommitFailed, "Commit failed: %s was changed by someone else since it was read", p.Ident)
 }
 

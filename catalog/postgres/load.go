@@ -36,7 +36,7 @@ func (s *Store) Load(ctx context.Context, warehouse string, id catalog.TableIden
 		hasDoc    bool
 		objType   string
 	)
-	err := read(ctx, func() error {
+	err := s.read(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, loadSQL, warehouse, catalog.EncodeNamespace(id.Namespace), id.Name, known).Scan(
 			&p.Warehouse, &objType, &p.UUID, &location,
 			&p.Location, &p.SnapshotID, &p.SchemaID, &p.ViewVersionID,
@@ -101,19 +101,22 @@ SELECT metadata_location, document, document_crc, document_size, refs, refs_crc,
 
 // Documents implements [catalog.Reader].
 func (s *Store) Documents(ctx context.Context, locations []string) (map[string]catalog.Document, error) {
-	rows, err := s.pool.Query(ctx, documentsSQL, locations) //nolint:rowserrcheck // pgx.ForEachRow checks it
-	if err != nil {
-		return nil, translate(err)
-	}
 	docs := make(map[string]catalog.Document, len(locations))
-	var (
-		location string
-		r        documentRow
-	)
-	_, err = pgx.ForEachRow(rows, []any{&location, &r.document, &r.documentCRC, &r.documentSize, &r.refs, &r.refsCRC, &r.refsSize}, func() error {
-		docs[location] = *r.decode(location)
-		r = documentRow{}
-		return nil
+	err := s.read(ctx, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, documentsSQL, locations) //nolint:rowserrcheck // pgx.ForEachRow checks it
+		if err != nil {
+			return err
+		}
+		var (
+			location string
+			r        documentRow
+		)
+		_, err = pgx.ForEachRow(rows, []any{&location, &r.document, &r.documentCRC, &r.documentSize, &r.refs, &r.refsCRC, &r.refsSize}, func() error {
+			docs[location] = *r.decode(location)
+			r = documentRow{}
+			return nil
+		})
+		return err
 	})
 	return docs, translate(err)
 }
@@ -124,7 +127,7 @@ SELECT name, location FROM warehouse WHERE CASE WHEN $1 = '' THEN is_default ELS
 // Warehouse implements [catalog.Reader].
 func (s *Store) Warehouse(ctx context.Context, name string) (catalog.Warehouse, error) {
 	var w catalog.Warehouse
-	err := read(ctx, func() error { return s.pool.QueryRow(ctx, warehouseSQL, name).Scan(&w.Name, &w.Location) })
+	err := s.read(ctx, func(ctx context.Context) error { return s.pool.QueryRow(ctx, warehouseSQL, name).Scan(&w.Name, &w.Location) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		if name == "" {
 			return w, catalog.Errorf(catalog.KindNoSuchWarehouse, "No warehouse was named, and there is no default one")
@@ -132,31 +135,4 @@ func (s *Store) Warehouse(ctx context.Context, name string) (catalog.Warehouse, 
 		return w, noWarehouse(name)
 	}
 	return w, translate(err)
-}
-
-const ensureWarehouseSQL = `
-INSERT INTO warehouse (name, location, is_default) VALUES ($1, $2, NOT EXISTS (SELECT FROM warehouse WHERE is_default))
-    ON CONFLICT (name) DO NOTHING
-RETURNING location`
-
-// EnsureWarehouse creates a warehouse unless it exists; the first one becomes the
-// default. An existing one with another location is KindConflict: tables already live
-// there.
-func (s *Store) EnsureWarehouse(ctx context.Context, w catalog.Warehouse) error {
-	var location string
-	err := s.pool.QueryRow(ctx, ensureWarehouseSQL, w.Name, w.Location).Scan(&location)
-	if err == nil {
-		return nil
-	}
-	if !errors.Is(err, pgx.ErrNoRows) {
-		return translate(err)
-	}
-	have, err := s.Warehouse(ctx, w.Name)
-	if err != nil {
-		return err
-	}
-	if have.Location != w.Location {
-		return catalog.Errorf(catalog.KindConflict, "warehouse %s is at %s already, not at %s: use that location or another name", w.Name, have.Location, w.Location)
-	}
-	return nil
 }

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,7 +36,7 @@ type queryer interface {
 // Namespace implements [catalog.Reader].
 func (s *Store) Namespace(ctx context.Context, warehouse string, ns catalog.Namespace) (map[string]string, error) {
 	var props map[string]string
-	err := read(ctx, func() (err error) {
+	err := s.read(ctx, func(ctx context.Context) (err error) {
 		props, err = namespaceProperties(ctx, s.pool, warehouse, ns)
 		return err
 	})
@@ -109,11 +111,13 @@ func (s *Store) page(ctx context.Context, p catalog.PageRequest, sql string, arg
 	if p.Size > 0 {
 		limit = p.Size + 1
 	}
-	rows, err := s.pool.Query(ctx, sql, append(args, p.After, limit)...)
-	if err != nil {
-		return nil, "", translate(err)
-	}
-	names, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	err = s.read(ctx, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, sql, append(slices.Clone(args), p.After, limit)...)
+		if err == nil {
+			names, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		return err
+	})
 	if err != nil {
 		return nil, "", translate(err)
 	}
@@ -151,7 +155,11 @@ VALUES ($1, $2, 'exists', 'true')
 
 // CreateNamespace implements [catalog.Store].
 func (s *Store) CreateNamespace(ctx context.Context, warehouse string, ns catalog.Namespace, props map[string]string) error {
-	return s.update(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return s.update(ctx, warehouse, func(ctx context.Context, tx pgx.Tx) error {
+		// Holds the warehouse, so that it is not deleted at the same time.
+		if _, err := tx.Exec(ctx, `SELECT FROM warehouse WHERE name = $1 FOR KEY SHARE`, warehouse); err != nil {
+			return err
+		}
 		_, err := namespaceProperties(ctx, tx, warehouse, ns)
 		if err == nil {
 			return namespaceTaken(ns)
@@ -193,7 +201,7 @@ func setProperties(ctx context.Context, tx pgx.Tx, warehouse string, ns catalog.
 
 // UpdateNamespace implements [catalog.Store].
 func (s *Store) UpdateNamespace(ctx context.Context, warehouse string, ns catalog.Namespace, remove []string, set map[string]string) (missing []string, err error) {
-	err = s.update(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = s.update(ctx, warehouse, func(ctx context.Context, tx pgx.Tx) error {
 		missing = nil // fn may run again
 		if err := lockNamespace(ctx, tx, warehouse, ns); err != nil {
 			return err
@@ -222,6 +230,11 @@ func (s *Store) UpdateNamespace(ctx context.Context, warehouse string, ns catalo
 		if _, err := tx.Exec(ctx, claimNamespaceSQL, warehouse, catalog.EncodeNamespace(ns)); err != nil {
 			return err
 		}
+		if r := pending(ctx); r != nil {
+			if r.Outcome.Detail, err = json.Marshal(missing); err != nil {
+				return err
+			}
+		}
 		return setProperties(ctx, tx, warehouse, ns, set)
 	})
 	return missing, err
@@ -240,7 +253,8 @@ func lockNamespace(ctx context.Context, tx pgx.Tx, warehouse string, ns catalog.
 // contentSQL counts what keeps a namespace from being dropped. Storage tables do not: the
 // view that owns one does.
 const contentSQL = `
-SELECT (SELECT count(*) FROM iceberg_tables WHERE catalog_name = $1 AND table_namespace = $2 AND storage_of IS NULL),
+SELECT (SELECT count(*) FROM iceberg_tables WHERE catalog_name = $1 AND table_namespace = $2 AND storage_of IS NULL)
+     + (SELECT count(*) FROM iceberg_function WHERE catalog_name = $1 AND namespace = $2),
        EXISTS (SELECT FROM iceberg_tables WHERE catalog_name = $1
                   AND table_namespace >= $2 || '.' AND table_namespace < $2 || '/')
     OR EXISTS (SELECT FROM iceberg_namespace_properties WHERE catalog_name = $1
@@ -248,8 +262,11 @@ SELECT (SELECT count(*) FROM iceberg_tables WHERE catalog_name = $1 AND table_na
 
 // DropNamespace implements [catalog.Store].
 func (s *Store) DropNamespace(ctx context.Context, warehouse string, ns catalog.Namespace) error {
-	return s.update(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return s.update(ctx, warehouse, func(ctx context.Context, tx pgx.Tx) error {
 		if err := lockNamespace(ctx, tx, warehouse, ns); err != nil {
+			return err
+		}
+		if err := refuseProtected(ctx, tx, warehouse, ns); err != nil {
 			return err
 		}
 		var (
@@ -262,7 +279,7 @@ func (s *Store) DropNamespace(ctx context.Context, warehouse string, ns catalog.
 		}
 		switch {
 		case objects > 0:
-			return catalog.Errorf(catalog.KindNamespaceNotEmpty, "Namespace %s is not empty. %d tables and views exist.", ns, objects)
+			return catalog.Errorf(catalog.KindNamespaceNotEmpty, "Namespace %s is not empty. %d tables, views and functions exist.", ns, objects)
 		case below:
 			return catalog.Errorf(catalog.KindNamespaceNotEmpty, "Namespace %s is not empty. It contains namespaces.", ns)
 		}

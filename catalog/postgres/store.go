@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/catalogd/catalogd/catalog"
 )
@@ -18,36 +20,69 @@ import (
 type Store struct {
 	pool *pgxpool.Pool
 	hook Hook
+	gate *semaphore.Weighted
 }
 
 var _ catalog.Store = (*Store)(nil)
 
 // Hook takes part in every commit.
 type Hook interface {
-	// Committed runs inside the transaction, after the changes were made, so that work
-	// derived from them exists if and only if they are visible. An error rolls all back.
-	Committed(ctx context.Context, tx pgx.Tx, changes []catalog.Change) error
+	// Committed adds to the transaction's batch, behind the changes, the queries that tell
+	// what follows from them ([pgx.QueuedQuery.Query]). What it returns, unless nil, runs
+	// in the transaction once they have been answered, so that the work derived from a
+	// change exists if and only if the change is visible. An error rolls all back.
+	Committed(batch *pgx.Batch, changes []catalog.Change) func(context.Context, pgx.Tx) error
 	// Acknowledged runs after a successful COMMIT, before the client is answered. It must
 	// not block.
 	Acknowledged(changes []catalog.Change)
 }
 
+// Follow does what follows from changes.
+type Follow = func(ctx context.Context, tx pgx.Tx) error
+
 // maxAttempts bounds how often a transaction is run again after a deadlock or a
 // serialization failure.
 const maxAttempts = 5
 
-// New returns a Store on pool. hook may be nil.
-func New(pool *pgxpool.Pool, hook Hook) *Store { return &Store{pool: pool, hook: hook} }
+const (
+	// admissionWait is how long a request waits for a connection before it is told to come
+	// back: shorter than clients wait for an answer.
+	admissionWait = 5 * time.Second
+	// holdLimit bounds one use of a connection. Statements take milliseconds; a database
+	// that has stopped answering must not keep requests for ever.
+	holdLimit = 30 * time.Second
+)
 
-// update runs fn in a transaction and commits it. fn may run several times and must have
-// no effect outside of tx.
-func (s *Store) update(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
-	var err error
+// New returns a Store on pool. hook may be nil.
+func New(pool *pgxpool.Pool, hook Hook) *Store {
+	conns := int64(pool.Config().MaxConns)
+	return &Store{pool: pool, hook: hook, gate: semaphore.NewWeighted(max(1, conns-conns/4))}
+}
+
+// update runs fn in a transaction and commits it, with the receipt of ctx unless there is
+// none to write or fn does so itself (no warehouse). fn may run several times and must have no effect outside of
+// tx.
+func (s *Store) update(ctx context.Context, warehouse string, fn func(context.Context, pgx.Tx) error) error {
+	receipt := pending(ctx)
+	held, leave, err := s.admit(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	for range maxAttempts {
-		err = s.attempt(ctx, fn)
+		err = s.attempt(held, func(ctx context.Context, tx pgx.Tx) error {
+			if err := fn(ctx, tx); err != nil || receipt == nil || warehouse == "" {
+				return err
+			}
+			_, err := tx.Exec(ctx, receiptSQL, receiptArgs(warehouse, receipt)...)
+			return repeated(err)
+		})
 		if !retryable(err) {
 			break
 		}
+	}
+	if err == nil && receipt != nil && warehouse != "" {
+		receipt.Stored = true
 	}
 	return translate(err)
 }
@@ -76,12 +111,36 @@ func (s *Store) attempt(ctx context.Context, fn func(context.Context, pgx.Tx) er
 
 // read runs a query that changes nothing, once more if the connection turns out to be
 // dead: after a restart of the server, every pooled connection fails once.
-func read(ctx context.Context, query func() error) error {
-	err := query()
+func (s *Store) read(ctx context.Context, query func(context.Context) error) error {
+	ctx, leave, err := s.admit(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	err = query(ctx)
 	if err == nil || ctx.Err() != nil || !connectionLost(err) {
 		return err
 	}
-	return query()
+	return query(ctx)
+}
+
+// admit waits for one of the connections that requests may hold at a time, and bounds the
+// time for which it is held. Some are left to the background work, which must go on
+// however many requests there are.
+func (s *Store) admit(ctx context.Context) (held context.Context, leave func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, admissionWait)
+	defer cancel()
+	if err := s.gate.Acquire(waiting, 1); err != nil {
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
+		return nil, nil, catalog.Errorf(catalog.KindUnavailable, "all database connections are busy, try again later")
+	}
+	held, cancel = context.WithTimeout(ctx, holdLimit)
+	return held, func() {
+		cancel()
+		s.gate.Release(1)
+	}, nil
 }
 
 func connectionLost(err error) bool {
@@ -120,7 +179,7 @@ func translate(err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, ok := errors.AsType[*catalog.Error](err); ok {
+	if _, ok := errors.AsType[*catalog.Error](err); ok || errors.Is(err, catalog.ErrRepeated) {
 		return err
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)

@@ -37,8 +37,11 @@ type refusing struct{ acknowledged atomic.Bool }
 
 var errRefused = errors.New("refused")
 
-func (*refusing) Committed(context.Context, pgx.Tx, []catalog.Change) error { return errRefused }
-func (r *refusing) Acknowledged([]catalog.Change)                           { r.acknowledged.Store(true) }
+func (*refusing) Committed(*pgx.Batch, []catalog.Change) func(context.Context, pgx.Tx) error {
+	return func(context.Context, pgx.Tx) error { return errRefused }
+}
+
+func (r *refusing) Acknowledged([]catalog.Change) { r.acknowledged.Store(true) }
 
 // TestHookIsPartOfTheCommit: a change is visible if and only if its hook succeeded.
 func TestHookIsPartOfTheCommit(t *testing.T) {

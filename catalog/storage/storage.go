@@ -155,7 +155,7 @@ func (f *Files) Remove(_ context.Context, location string) error {
 		return err
 	}
 	if p.local != "" {
-		err = os.Remove(p.local)
+		err = f.removeLocal(p.local)
 	} else if store, loadErr := f.store(p); loadErr != nil {
 		return loadErr
 	} else {
@@ -165,6 +165,29 @@ func (f *Files) Remove(_ context.Context, location string) error {
 		return catalog.Errorf(catalog.KindUnavailable, "cannot remove file %s", location).Because(err)
 	}
 	return nil
+}
+
+// removeLocal deletes a file under the name by which it would be opened.
+func (f *Files) removeLocal(name string) error {
+	err := os.Remove(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	other, ok := decoded(name)
+	if !ok {
+		return err
+	}
+	p, refused := f.writable(other)
+	if refused != nil {
+		return refused
+	}
+	return os.Remove(p.local)
+}
+
+// Allowed returns KindInvalid for a location that files may not be written below.
+func (f *Files) Allowed(location string) error {
+	_, err := f.writable(strings.TrimRight(location, "/") + "/x")
+	return err
 }
 
 // store returns the FileIO of an object store, loading it once.

@@ -45,6 +45,22 @@ func Run(t *testing.T, open func(*testing.T) catalog.Store) {
 		{"PagesStableUnderInserts", testPagesStable},
 		{"StorageTablesAreHidden", testStorageHidden},
 		{"Warehouse", testWarehouse},
+		{"Warehouses", testWarehouses},
+		{"SoftDelete", testSoftDelete},
+		{"SoftDeleteOff", testSoftDeleteOff},
+		{"ForgottenDrop", testForgottenDrop},
+		{"UndropRegistered", testUndropRegistered},
+		{"UndropOnce", testUndropOnce},
+		{"ExpireDropped", testExpireDropped},
+		{"DroppedPages", testDroppedPages},
+		{"Protected", testProtected},
+		{"Receipts", testReceipts},
+		{"ReceiptsOfRefusals", testReceiptsOfRefusals},
+		{"ReceiptsOfNamespaces", testReceiptsOfNamespaces},
+		{"ReceiptsRace", testReceiptsRace},
+		{"Claims", testClaims},
+		{"ClaimsRace", testClaimsRace},
+		{"Functions", testFunctions},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

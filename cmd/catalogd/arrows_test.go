@@ -18,16 +18,17 @@ const module = "github.com/catalogd/catalogd/"
 var arrows = map[string][]string{
 	"openapi": {},
 
-	"api":        {"api/rest", "api/mvrest", "catalog", "mv"},
+	"api":        {"api/rest", "api/mvrest", "catalog", "catalog/scan", "mv"},
 	"api/rest":   {},
 	"api/mvrest": {},
 
 	"catalog":                   {"catalog/metadata"},
 	"catalog/metadata":          {},
 	"catalog/metadata/fuzz":     {},
-	"catalog/postgres":          {"catalog"},
+	"catalog/postgres":          {"catalog", "catalog/scan"},
 	"catalog/postgres/pgserver": {},
 	"catalog/postgres/pgtest":   {"catalog/postgres/pgserver", "migrations"},
+	"catalog/scan":              {"catalog"},
 	"catalog/storage":           {"catalog"},
 	"catalog/storetest":         {"catalog"},
 
@@ -44,6 +45,8 @@ var arrows = map[string][]string{
 	"jobs":        {"mv", "catalog"},
 	"migrations":  {},
 	"conformance": {},
+
+	"conformance/linear": {},
 
 	"cmd/catalogd/client": {"api/mvrest"},
 	"cmd/catalogd/lake":   {},

@@ -37,6 +37,8 @@ type Config struct {
 	RefreshSlots      int           // refreshes that run at a time in this process
 	DatabaseConns     int           // size of the connection pool
 	DropRetention     time.Duration // how long the files of a dropped materialized view stay
+	PlanPageFiles     int64         // files in a page of a scan plan
+	PlanAsyncFiles    int64         // files from which on a job plans a scan
 	NoStat            bool          // do not check that a served metadata file exists
 	Migrate           bool          // migrate the database before serving
 	LogFormat         string        // text or json
@@ -47,6 +49,7 @@ func defaults() Config {
 	return Config{
 		WarehouseName: "main", Listen: "127.0.0.1:8181", CacheBytes: 256 << 20, EngineMemoryBytes: 1 << 30,
 		EngineThreads: 2, RefreshSlots: 2, DatabaseConns: 20, DropRetention: jobs.DefaultDropRetention,
+		PlanPageFiles: 2000, PlanAsyncFiles: 100_000,
 		LogFormat: "text", LogLevel: "info", EngineSpillDir: filepath.Join(os.TempDir(), fmt.Sprintf("catalogd-spill-%d", os.Getuid())), // other users have their own
 	}
 }
@@ -64,6 +67,8 @@ func (c *Config) flags(f *pflag.FlagSet) {
 	f.IntVar(&c.RefreshSlots, "refresh-slots", c.RefreshSlots, "refreshes that run at the same time in this process")
 	f.IntVar(&c.DatabaseConns, "database-connections", c.DatabaseConns, "size of the database connection pool")
 	f.DurationVar(&c.DropRetention, "drop-retention", c.DropRetention, "how long the stored rows of a dropped materialized view stay, for example 48h")
+	f.Int64Var(&c.PlanPageFiles, "plan-page-files", c.PlanPageFiles, "files in a page of a scan plan")
+	f.Int64Var(&c.PlanAsyncFiles, "plan-async-files", c.PlanAsyncFiles, "files from which on a scan is planned in the background; PyIceberg cannot wait for such plans")
 	f.BoolVar(&c.NoStat, "no-stat", c.NoStat, "do not check that a metadata file exists when its table is loaded")
 	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "text or json")
 	f.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
@@ -106,6 +111,9 @@ func (c *Config) Validate() error {
 	}
 	if c.WarehouseName == "" || strings.ContainsAny(c.WarehouseName, "/%?#\x1f") || len(c.WarehouseName) > 255 {
 		problem("--warehouse-name %q must be 1 to 255 characters without / %% ? #", c.WarehouseName)
+	}
+	if c.PlanPageFiles < 1 || c.PlanAsyncFiles < 1 {
+		problem("--plan-page-files %d and --plan-async-files %d must be at least 1", c.PlanPageFiles, c.PlanAsyncFiles)
 	}
 	if c.EngineMemoryBytes < 64<<20 {
 		problem("--engine-memory-bytes %d is below 64 MiB", c.EngineMemoryBytes)

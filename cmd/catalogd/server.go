@@ -20,6 +20,7 @@ import (
 	"github.com/catalogd/catalogd/api"
 	"github.com/catalogd/catalogd/catalog"
 	catalogpg "github.com/catalogd/catalogd/catalog/postgres"
+	"github.com/catalogd/catalogd/catalog/scan"
 	"github.com/catalogd/catalogd/catalog/storage"
 	"github.com/catalogd/catalogd/jobs"
 	"github.com/catalogd/catalogd/migrations"
@@ -130,15 +131,19 @@ func (s *server) wire(ctx context.Context) error {
 	cleaner := mv.NewCleaner(mv.CleanerConfig{
 		Registry: registry, Documents: service, Sweeper: publish.NewSweeper(s.files.FS(), s.files), Log: s.log,
 	})
+	planner := scan.NewService(scan.Config{
+		Tables: service, Store: catalogpg.NewPlans(s.store, queue), Files: s.files.FS(), Log: s.log,
+		Limits: scan.Limits{PageFiles: s.cfg.PlanPageFiles, AsyncFiles: s.cfg.PlanAsyncFiles},
+	})
 	if s.jobs, err = jobs.New(jobs.Config{
-		Pool: s.pool, Log: s.log, Ledger: registry, Runner: refresher, Cleaner: cleaner, Slots: s.cfg.RefreshSlots, Instance: s.instance,
+		Pool: s.pool, Log: s.log, Ledger: registry, Runner: refresher, Cleaner: cleaner, Planner: planner, Slots: s.cfg.RefreshSlots, Instance: s.instance,
 	}); err != nil {
 		return err
 	}
 	views := mv.NewService(mv.ServiceConfig{
 		Registry: registry, Requests: jobs.NewRequests(s.pool, registry, queue, s.jobs.Wake), Catalog: service, Engine: s.engine,
 	})
-	handler, err := api.New(api.Config{Catalog: service, Views: views, Log: s.log, Ready: s.problems, Metrics: metrics})
+	handler, err := api.New(api.Config{Catalog: service, Planner: planner, Views: views, Log: s.log, Ready: s.problems, Metrics: metrics})
 	if err != nil {
 		return err
 	}

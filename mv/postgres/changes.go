@@ -11,40 +11,39 @@ import (
 	"github.com/catalogd/catalogd/mv"
 )
 
-// ApplyChanges does what a commit means for materialized views, inside its transaction
-// and after its changes were made: it keeps the registry in step with views that came,
-// went or were renamed, and marks every view that reads a changed name as stale. It
-// returns the views that need a refresh job now.
+// Watch asks, in the batch of a commit and behind its changes, what these mean for
+// materialized views. The function that it returns does it, in the same transaction: it
+// keeps the registry in step with views that came, went or were renamed, and marks every
+// view that reads a changed name as stale. It returns the views that need a refresh job
+// now.
 //
 // A view that is stale already and whose job lives is only read, never locked: else all
 // commits to tables that share a view would queue up behind its row.
-func (r *Registry) ApplyChanges(ctx context.Context, tx pgx.Tx, changes []catalog.Change) (wake []string, err error) {
+func (r *Registry) Watch(batch *pgx.Batch, changes []catalog.Change) func(context.Context, pgx.Tx) (wake []string, err error) {
 	w := survey(changes)
-	if err := lockNames(ctx, tx, w.arriving); err != nil {
-		return nil, err
+	lockNames(batch, w.arriving)
+	var marks []string
+	needMarks(batch, w, &marks)
+	return func(ctx context.Context, tx pgx.Tx) ([]string, error) {
+		if len(marks) == 0 && len(w.own) == 0 {
+			return nil, nil
+		}
+		all := slices.Concat(marks, slices.Collect(maps.Keys(w.own)))
+		if err := lockViews(ctx, tx, all); err != nil {
+			return nil, err
+		}
+		registered, err := r.register(ctx, tx, changes)
+		if err != nil {
+			return nil, err
+		}
+		marked, err := mark(ctx, tx, marks)
+		if err != nil {
+			return nil, err
+		}
+		wake := slices.Concat(registered, marked)
+		slices.Sort(wake)
+		return slices.Compact(wake), nil
 	}
-	marks, err := needMarks(ctx, tx, w)
-	if err != nil {
-		return nil, err
-	}
-	if len(marks) == 0 && len(w.own) == 0 {
-		return nil, nil
-	}
-	all := slices.Concat(marks, slices.Collect(maps.Keys(w.own)))
-	if err := lockViews(ctx, tx, all); err != nil {
-		return nil, err
-	}
-	registered, err := r.register(ctx, tx, changes)
-	if err != nil {
-		return nil, err
-	}
-	marked, err := mark(ctx, tx, marks)
-	if err != nil {
-		return nil, err
-	}
-	wake = slices.Concat(registered, marked)
-	slices.Sort(wake)
-	return slices.Compact(wake), nil
 }
 
 // work is what a commit touches.
@@ -96,12 +95,10 @@ func (w *work) owns(p catalog.Pointer) {
 
 // lockNames makes a name's arrival and the end of an attempt that saw it absent wait for
 // each other: an absent row cannot be locked.
-func lockNames(ctx context.Context, tx pgx.Tx, keys []mv.Key) error {
-	if len(keys) == 0 {
-		return nil
+func lockNames(batch *pgx.Batch, keys []mv.Key) {
+	if len(keys) > 0 {
+		batch.Queue(`SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock`, nameLocks(keys))
 	}
-	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(lock) FROM unnest($1::bigint[]) AS lock`, nameLocks(keys))
-	return err
 }
 
 // needMarksSQL finds the readers of the touched names for which something is to be
@@ -120,12 +117,16 @@ SELECT DISTINCT m.view_uuid::text
        AND (NOT m.parked OR k.unpark)
        AND NOT ` + live
 
-func needMarks(ctx context.Context, tx pgx.Tx, w work) ([]string, error) {
+// needMarks fills marks when the batch is answered.
+func needMarks(batch *pgx.Batch, w work, marks *[]string) {
 	if len(w.touched) == 0 {
-		return nil, nil
+		return
 	}
 	k := columns(w.touched)
-	return uuids(ctx, tx, needMarksSQL, k.warehouses, k.namespaces, k.names, w.unpark)
+	batch.Queue(needMarksSQL, k.warehouses, k.namespaces, k.names, w.unpark).Query(func(rows pgx.Rows) (err error) {
+		*marks, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
 }
 
 // lockViews locks registry rows in the order that all transactions keep. A row that does

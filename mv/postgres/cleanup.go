@@ -60,17 +60,18 @@ func (r *Registry) StorageNow(ctx context.Context, seen mv.Sighting) (mv.Storage
 // claimsSQL compares locations without their schemes, since file:/x, file:///x and /x, or
 // s3 and s3a, mean one folder. A view around the folder is no claim: views have no data,
 // and a storage table lies below its own view. The row that another client wrote has no
-// location, but a metadata file.
+// location, but a metadata file. What was dropped and can come back counts as well.
 const claimsSQL = `
 WITH place AS (SELECT ` + bare + `($1::text, ` + barePattern + `, '', 'i'), '/') || '/' AS folder)
 SELECT t.catalog_name || '.' || t.table_namespace || '.' || t.table_name
-  FROM iceberg_tables t, place,
+  FROM owned_location t, place,
        LATERAL (SELECT ` + bare + `(coalesce(t.location, ''), ` + barePattern + `, '', 'i'), '/') || '/' AS folder,
                        ` + bare + `(coalesce(t.metadata_location, ''), ` + barePattern + `, '', 'i'), '/') || '/' AS file) own
  WHERE (t.object_uuid = $2
         OR starts_with(own.folder, place.folder) OR starts_with(own.file, place.folder)
         OR coalesce(t.iceberg_type, 'TABLE') <> 'VIEW' AND own.folder <> '/' AND starts_with(place.folder, own.folder))
-   AND (t.catalog_name, t.table_namespace, t.table_name) <> ($3, $4, $5)
+   AND (t.drop_id IS NOT NULL OR (t.catalog_name, t.table_namespace, t.table_name) <> ($3, $4, $5))
+   AND NOT (t.being_purged AND t.object_uuid = $2)
  ORDER BY 1 LIMIT 10`
 
 const (

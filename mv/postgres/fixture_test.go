@@ -269,7 +269,10 @@ func (w *world) change(tx pgx.Tx, c catalog.Change) {
 		w.Fatalf("op %d", c.Op)
 	}
 	w.check(err)
-	w.check(w.hook.Committed(w.Context(), tx, []catalog.Change{c}))
+	var batch pgx.Batch
+	follow := w.hook.Committed(&batch, []catalog.Change{c})
+	w.check(tx.SendBatch(w.Context(), &batch).Close())
+	w.check(follow(w.Context(), tx))
 }
 
 // eventually polls for a condition that another goroutine or transaction brings about.

@@ -19,7 +19,9 @@ func (r *Registry) register(ctx context.Context, tx pgx.Tx, changes []catalog.Ch
 		case reg != nil && reg.Remove:
 			err = remove(ctx, tx, reg.Definition.ViewUUID)
 		case c.Op == catalog.OpDrop && c.Pointer.Type == catalog.TypeView && reg == nil:
-			err = remove(ctx, tx, c.Pointer.UUID)
+			if err = keep(ctx, tx, c.Pointer.UUID); err == nil {
+				err = remove(ctx, tx, c.Pointer.UUID)
+			}
 		case c.Op == catalog.OpRename:
 			err = rename(ctx, tx, c)
 		}
@@ -40,6 +42,21 @@ func (r *Registry) register(ctx context.Context, tx pgx.Tx, changes []catalog.Ch
 	return wake, nil
 }
 
+// keepSQL puts what is known about a view into the row that was made by its drop, if its
+// warehouse keeps dropped objects; now() is the moment of this transaction.
+const keepSQL = `
+UPDATE dropped_object d
+   SET registration = jsonb_build_object('definition', m.definition, 'suspended', m.suspended AND m.failures < $2, 'names', (
+       SELECT coalesce(jsonb_agg(jsonb_build_object('Warehouse', s.catalog_name, 'Namespace', s.namespace, 'Name', s.name)), '[]')
+         FROM materialized_view_source s WHERE s.view_uuid = m.view_uuid))
+  FROM materialized_view m
+ WHERE m.view_uuid = $1 AND d.object_uuid = $1 AND d.dropped_at = now()`
+
+func keep(ctx context.Context, tx pgx.Tx, viewUUID string) error {
+	_, err := tx.Exec(ctx, keepSQL, null(viewUUID), maxFailures)
+	return err
+}
+
 func remove(ctx context.Context, tx pgx.Tx, viewUUID string) error {
 	_, err := tx.Exec(ctx, `DELETE FROM materialized_view WHERE view_uuid = $1`, null(viewUUID))
 	return err
@@ -50,8 +67,8 @@ func remove(ctx context.Context, tx pgx.Tx, viewUUID string) error {
 // suspension by hand survives: one by failures was about the old definition.
 const upsertSQL = `
 INSERT INTO materialized_view AS m (view_uuid, catalog_name, namespace, name, view_version_id,
-       storage_uuid, storage_namespace, storage_name, definition, refresh_mode, max_staleness_ms, stale_since)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock_timestamp())
+       storage_uuid, storage_namespace, storage_name, definition, refresh_mode, max_staleness_ms, stale_since, suspended)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock_timestamp(), $14)
     ON CONFLICT (view_uuid) DO UPDATE
    SET catalog_name = excluded.catalog_name, namespace = excluded.namespace, name = excluded.name,
        view_version_id = excluded.view_version_id, storage_uuid = excluded.storage_uuid,
@@ -86,7 +103,7 @@ func upsert(ctx context.Context, tx pgx.Tx, reg mv.Registration) (bool, error) {
 	var wants bool
 	err = tx.QueryRow(ctx, upsertSQL, d.ViewUUID, d.Warehouse, catalog.EncodeNamespace(d.Ident.Namespace), d.Ident.Name,
 		d.VersionID, null(d.StorageUUID), catalog.EncodeNamespace(d.Storage.Namespace), d.Storage.Name,
-		string(doc), string(mode), staleness, reg.KeepsData, maxFailures).Scan(&wants)
+		string(doc), string(mode), staleness, reg.KeepsData, maxFailures, reg.Suspended).Scan(&wants)
 	if err != nil {
 		return false, err
 	}

@@ -24,6 +24,12 @@ func (t *Table) Rows(snapshotID int64) []Row {
 	return t.rows(scan, tasks)
 }
 
+// RowsOf reads the rows of some tasks of a scan with iceberg-go.
+func (t *Table) RowsOf(scan *table.Scan, tasks []table.FileScanTask) []Row {
+	t.tb.Helper()
+	return t.rows(scan, tasks)
+}
+
 func (t *Table) rows(scan *table.Scan, tasks []table.FileScanTask) []Row {
 	t.tb.Helper()
 	_, batches, err := scan.ReadTasks(context.Background(), tasks)

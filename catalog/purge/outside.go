@@ -1,0 +1,238 @@
+package purge
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/catalogd/catalogd/catalog"
+)
+
+const (
+	// referrersPage is how many tables are asked for at a time.
+	referrersPage = 200
+	// maxFolders bounds what is kept of one table: more folders are joined to those above.
+	maxFolders = 256
+	// maxShared bounds the names of shared files in memory. A table that shares more keeps
+	// all of its files.
+	maxShared = 1_000_000
+)
+
+// files is a set of files, by the spellings that can lead to them.
+type files map[string]struct{}
+
+func (f files) add(location string) {
+	for _, key := range spellings(location) {
+		f[key] = struct{}{}
+	}
+}
+
+func (f files) has(location string) bool {
+	for _, key := range spellings(location) {
+		if _, ok := f[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// spellings are the keys of a location as it is written and with its escapes undone,
+// since some readers of local files undo them.
+func spellings(location string) []string {
+	key := catalog.LocationKey(location)
+	if strings.Contains(key, "%") {
+		if decoded, err := url.PathUnescape(key); err == nil && decoded != key {
+			return []string{key, decoded}
+		}
+	}
+	return []string{key}
+}
+
+// sharedFiles finds the files inside a folder that other tables of the catalog name.
+func (p *Purger) sharedFiles(ctx context.Context, d catalog.Dropped, folder string) (files, error) {
+	shared := files{}
+	after := ""
+	for {
+		page, err := p.registry.Referrers(ctx, d, after, referrersPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page {
+			if err := p.askReferrer(ctx, r, folder, shared); err != nil {
+				return nil, err
+			}
+			after = r.Pointer.MetadataLocation
+		}
+		if len(page) < referrersPage {
+			return shared, nil
+		}
+	}
+}
+
+// askReferrer adds to shared what a table has inside folder, and notes what it has
+// outside of its own location for the next time.
+func (p *Purger) askReferrer(ctx context.Context, r catalog.Referrer, folder string, shared files) error {
+	row := r.Pointer
+	known := r.Known
+	var doc *document
+	if known == nil || known.MetadataLocation != row.MetadataLocation {
+		var err error
+		doc, err = p.document(ctx, row)
+		if catalog.KindOf(err) == catalog.KindNotFound {
+			// Nobody can read a table without its metadata, so nobody reads P's files through it.
+			p.log.WarnContext(ctx, "a table has no metadata file", slog.String("table", row.Ident.String()), slog.String("metadata_location", row.MetadataLocation))
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if known, err = p.refers(ctx, row, doc, known); err != nil {
+			return err
+		}
+	}
+	if !slices.ContainsFunc(known.Folders, func(f string) bool { return overlaps(f, folder) }) {
+		return nil
+	}
+	if doc == nil {
+		var err error
+		if doc, err = p.document(ctx, row); err != nil {
+			return err
+		}
+	}
+	return p.every(ctx, doc, nil, func(path string) error {
+		if !insideOf(path, folder) {
+			return nil
+		}
+		if shared.add(path); len(shared) > maxShared {
+			return catalog.Errorf(catalog.KindUnprocessable, "table %s shares more than %d files of %s: nothing is deleted", row.Ident, maxShared, folder)
+		}
+		return nil
+	})
+}
+
+// refers looks at the snapshots of a table that are not known yet.
+func (p *Purger) refers(ctx context.Context, row catalog.Pointer, doc *document, known *catalog.OutsideReference) (*catalog.OutsideReference, error) {
+	uuid := row.UUID
+	if uuid == "" {
+		uuid = doc.UUID
+	}
+	own := catalog.LocationKey(doc.Location) + "/"
+	folders, seen := map[string]bool{}, map[int64]bool{}
+	if known != nil && known.Location == doc.Location {
+		for _, f := range known.Folders {
+			folders[f] = true
+		}
+		for _, id := range known.Snapshots {
+			seen[id] = true
+		}
+	}
+	err := p.every(ctx, doc, seen, func(path string) error {
+		if insideOf(path, own) {
+			return nil
+		}
+		for _, key := range spellings(path) {
+			if i := strings.LastIndexByte(key, '/'); i >= 0 {
+				key = key[:i]
+			}
+			folders[key+"/"] = true
+		}
+		if len(folders) > maxFolders {
+			folders = joined(folders)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &catalog.OutsideReference{UUID: uuid, MetadataLocation: row.MetadataLocation, Location: doc.Location, Snapshots: []int64{},
+		Folders: slices.AppendSeq([]string{}, maps.Keys(folders))}
+	slices.Sort(out.Folders)
+	for _, s := range doc.Snapshots {
+		out.Snapshots = append(out.Snapshots, s.ID)
+	}
+	if uuid == "" {
+		return out, nil // an old table that has no name of its own is read each time
+	}
+	return out, p.registry.Refers(ctx, *out)
+}
+
+// joined replaces folders by the ones above them until there are few enough.
+func joined(folders map[string]bool) map[string]bool {
+	for len(folders) > maxFolders/2 {
+		above := map[string]bool{}
+		for f := range folders {
+			f = strings.TrimSuffix(f, "/")
+			above[f[:strings.LastIndexByte(f, '/')+1]] = true
+		}
+		folders = above
+	}
+	return folders
+}
+
+// every calls visit with all files that a table's metadata names, but for those that came
+// with snapshots in known. A manifest is read once.
+func (p *Purger) every(ctx context.Context, doc *document, known map[int64]bool, visit func(path string) error) error {
+	for _, path := range doc.statistics() {
+		if err := visit(path); err != nil {
+			return err
+		}
+	}
+	for _, entry := range doc.MetadataLog {
+		if err := visit(entry.File); err != nil {
+			return err
+		}
+	}
+	seen := map[string]bool{}
+	for _, s := range doc.Snapshots {
+		if known[s.ID] {
+			continue
+		}
+		list, there, err := p.reader.list(ctx, s)
+		if err != nil {
+			return err
+		}
+		if !there {
+			continue // nobody can read this snapshot
+		}
+		if s.ManifestList != "" {
+			if err := visit(s.ManifestList); err != nil {
+				return err
+			}
+		}
+		for _, m := range list {
+			if seen[m.FilePath()] || known[m.SnapshotID()] {
+				continue
+			}
+			seen[m.FilePath()] = true
+			if err := visit(m.FilePath()); err != nil {
+				return err
+			}
+			if _, err := p.reader.entries(ctx, m, visit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// insideOf reports whether a file may lie below a folder: in some spelling of both.
+func insideOf(location, folder string) bool {
+	return slices.ContainsFunc(spellings(location), func(key string) bool { return below(key, folder) })
+}
+
+// certainlyInside reports whether a file lies below a folder however it is spelled.
+func certainlyInside(location, folder string) bool {
+	return !slices.ContainsFunc(spellings(location), func(key string) bool { return !below(key, folder) })
+}
+
+func below(key, folder string) bool {
+	return slices.ContainsFunc(spellings(folder), func(f string) bool { return strings.HasPrefix(key, strings.TrimRight(f, "/")+"/") })
+}
+
+// overlaps reports whether one of two folders holds the other.
+func overlaps(a, b string) bool {
+	return insideOf(a, b) || insideOf(b, a) || strings.TrimRight(a, "/") == strings.TrimRight(b, "/")
+}

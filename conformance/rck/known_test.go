@@ -1,0 +1,110 @@
+package rck_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// difference is one between catalogd and the reference server that shall be.
+type difference struct {
+	why string
+	// What they answered, as [reply.String] says it.
+	ours, theirs *regexp.Regexp
+	// Tells whether it is all that two documents differ in; nil if not both have to accept.
+	document func(ours, theirs map[string]any) bool
+}
+
+var accepted = regexp.MustCompile(`^200$`)
+
+var known = []difference{
+	{
+		why:  "encryption keys begin with format version 3",
+		ours: regexp.MustCompile(`^400 .*encryption key: not supported until v3`), theirs: accepted,
+	},
+	{
+		why:  "statistics of a snapshot that the table does not have describe nothing",
+		ours: regexp.MustCompile(`^400 Cannot set statistics for unknown snapshot`), theirs: accepted,
+	},
+	{
+		why:  "format version 4 is not a published one",
+		ours: regexp.MustCompile(`^400 Cannot upgrade table to unsupported format version: v4`), theirs: accepted,
+	},
+	{
+		why:  "every update has to be valid by itself, also if a later one makes up for it",
+		ours: regexp.MustCompile(`^400 Cannot set default (partition spec|sort order) to unknown`), theirs: regexp.MustCompile(`^200|^500 .*"(spec|sortOrder)" is null`),
+	},
+	{
+		why:  "a partition field without an id gets one that no other field had",
+		ours: accepted, theirs: accepted, document: sharedFieldID,
+	},
+	{
+		why:  "a view that would lose a dialect is the client's mistake",
+		ours: regexp.MustCompile(`^400 Cannot replace view due to loss of view dialects`), theirs: regexp.MustCompile(`^500 Cannot replace view due to loss`),
+	},
+	{
+		why:  "removing snapshots from a table without any changes nothing",
+		ours: accepted, theirs: regexp.MustCompile(`^400 arraySize cannot be negative`),
+	},
+	{
+		why:  "the last added schema, spec or order is the one that the commit named last, also if the table had it",
+		ours: accepted, theirs: regexp.MustCompile(`^400 Cannot set last added (schema|spec|sort order)`),
+	},
+	{
+		why:  "the reference server has no REST error for what it finds while it parses a request",
+		ours: regexp.MustCompile(`^400 `), theirs: regexp.MustCompile(`^500 Error 500 java.lang.IllegalArgumentException`),
+	},
+	{
+		why:  "an impossible transform is a mistake in the request, not a lack of the server",
+		ours: regexp.MustCompile(`^400 Invalid source type`), theirs: regexp.MustCompile(`^406 Cannot`),
+	},
+	{
+		why:  "requirements are checked in their order, also those of a create",
+		ours: regexp.MustCompile(`^409 Requirement failed`), theirs: regexp.MustCompile(`^400 Invalid create requirements`),
+	},
+}
+
+// find returns the known difference that explains two answers.
+func find(ours, theirs *reply) *difference {
+	for i := range known {
+		k := &known[i]
+		if k.document == nil && k.ours.MatchString(ours.String()) && k.theirs.MatchString(theirs.String()) {
+			return k
+		}
+	}
+	return nil
+}
+
+// findInDocuments is find for two accepted commits.
+func findInDocuments(ours, theirs map[string]any) *difference {
+	for i := range known {
+		if k := &known[i]; k.document != nil && k.document(ours, theirs) {
+			return k
+		}
+	}
+	return nil
+}
+
+// sharedFieldID tells whether the reference server gave a partition field the id of another
+// one, and the documents differ in nothing else.
+func sharedFieldID(ours, theirs map[string]any) bool {
+	fields := map[json.Number][]any{} // by id: source and transform
+	shared := false
+	specs, _ := theirs["partition-specs"].([]any)
+	for _, spec := range specs {
+		list, _ := spec.(map[string]any)["fields"].([]any)
+		for _, f := range list {
+			field := f.(map[string]any)
+			id, what := field["field-id"].(json.Number), []any{field["source-id"], field["transform"]}
+			shared = shared || fields[id] != nil && !slices.Equal(fields[id], what)
+			fields[id] = what
+		}
+	}
+	rest := cmp.FilterPath(func(p cmp.Path) bool {
+		key, ok := p.Last().(cmp.MapIndex)
+		return ok && slices.Contains([]string{"partition-specs", "partition-spec", "last-partition-id"}, key.Key().String())
+	}, cmp.Ignore())
+	return shared && cmp.Equal(ours, theirs, rest)
+}

@@ -1,0 +1,2 @@
+DROP TABLE scan_plan_page;
+DROP TABLE scan_plan;
