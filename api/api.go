@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/catalogd/catalogd/api/managerest"
 	"github.com/catalogd/catalogd/api/mvrest"
 	"github.com/catalogd/catalogd/api/rest"
 	"github.com/catalogd/catalogd/mv"
@@ -21,7 +22,11 @@ type Config struct {
 	Planner Planner // required
 	// Views serves catalogd's own operations; nil leaves them out.
 	Views mv.API
-	Log   *slog.Logger // nil: nothing is logged
+	// Warehouses and Life serve the operations that manage warehouses and the life of
+	// tables; nil leaves them out.
+	Warehouses Warehouses
+	Life       Life
+	Log        *slog.Logger // nil: nothing is logged
 	// Ready reports what keeps this process from serving; nil or no problem means ready.
 	Ready func(context.Context) []Problem
 	// Metrics is where request metrics are registered and what /metrics shows. Nil: a
@@ -29,12 +34,15 @@ type Config struct {
 	Metrics *prometheus.Registry
 	// MaxBodyBytes bounds a request body, before and after decompression. 0: 64 MiB.
 	MaxBodyBytes int64
+	// BodyTimeout is how long a client may take to send a body. 0: one minute.
+	BodyTimeout time.Duration
 	// PollInterval is how often a waiting refresh request looks at its run. 0: 200 ms.
 	PollInterval time.Duration
 }
 
 const (
 	defaultMaxBodyBytes = 64 << 20
+	defaultBodyTimeout  = time.Minute
 	defaultPollInterval = 200 * time.Millisecond
 )
 
@@ -66,6 +74,9 @@ func New(c Config) (*echo.Echo, error) {
 	if c.MaxBodyBytes == 0 {
 		c.MaxBodyBytes = defaultMaxBodyBytes
 	}
+	if c.BodyTimeout == 0 {
+		c.BodyTimeout = defaultBodyTimeout
+	}
 	if c.PollInterval == 0 {
 		c.PollInterval = defaultPollInterval
 	}
@@ -76,7 +87,7 @@ func New(c Config) (*echo.Echo, error) {
 
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.Binder = bodyBinder{limit: c.MaxBodyBytes}
+	e.Binder = bodyBinder{limit: c.MaxBodyBytes, timeout: c.BodyTimeout}
 	e.HTTPErrorHandler = errorHandler(c.Log)
 	e.Pre(normalize)
 	e.Use(observe(c.Log, m), recoverPanics, compress, refuseCrossOrigin(), checkQuery, receipts)
@@ -87,6 +98,9 @@ func New(c Config) (*echo.Echo, error) {
 	if c.Views != nil {
 		v := &viewServer{views: c.Views, poll: c.PollInterval}
 		mvrest.RegisterHandlers(e, mvrest.NewStrictHandler(v, nil))
+	}
+	if c.Warehouses != nil && c.Life != nil {
+		managerest.RegisterHandlers(e, managerest.NewStrictHandler(&manageServer{warehouses: c.Warehouses, life: c.Life}, nil))
 	}
 	registerHealth(e, c.Ready, c.Metrics)
 	return e, nil

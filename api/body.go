@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -18,17 +19,14 @@ import (
 	"github.com/catalogd/catalogd/catalog"
 )
 
-const (
-	// bodyTimeout is how long a client may take to send a body.
-	bodyTimeout = time.Minute
-	// maxDepth bounds nesting. Real schemas stay below 50; the code behind us recurses.
-	maxDepth = 500
-)
+// maxDepth bounds nesting. Real schemas stay below 50; the code behind us recurses.
+const maxDepth = 500
 
 // bodyBinder is echo's Binder. It takes bodies only: paths and queries are decoded by the
 // generated server, and must not leak into a body's members.
 type bodyBinder struct {
-	limit int64
+	limit   int64
+	timeout time.Duration
 }
 
 // Bind decodes a JSON body into target and words what is wrong with it. The error of an
@@ -56,20 +54,25 @@ func (b bodyBinder) Bind(target any, c echo.Context) error {
 }
 
 // read takes the whole body off the wire and decompresses it.
-func (b bodyBinder) read(c echo.Context) ([]byte, error) {
+func (b bodyBinder) read(c echo.Context) (body []byte, err error) {
 	r := c.Request()
+	conn := http.NewResponseController(c.Response().Writer)
+	// A recorder in a test has no deadlines. The deadline ends with the body: past it the
+	// server watches the connection for the client going away, and may do so for long.
+	// After a failure it stays, because the server then waits for the rest of the body
+	// before it answers.
+	_ = conn.SetReadDeadline(time.Now().Add(b.timeout))
+	defer func() {
+		if err == nil {
+			_ = conn.SetReadDeadline(time.Time{})
+		}
+	}()
 	if err := checkContentType(r.Header.Get(echo.HeaderContentType)); err != nil {
 		return nil, err
 	}
 	if r.ContentLength > b.limit {
 		return nil, b.tooLarge()
 	}
-	conn := http.NewResponseController(c.Response().Writer)
-	// A recorder in a test has no deadlines. The deadline ends with the body: past it the
-	// server watches the connection for the client going away, and may do so for long.
-	_ = conn.SetReadDeadline(time.Now().Add(bodyTimeout))
-	defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
-
 	raw := http.MaxBytesReader(c.Response().Writer, r.Body, b.limit)
 	plain := io.Reader(raw)
 	switch encoding := strings.ToLower(strings.TrimSpace(r.Header.Get(echo.HeaderContentEncoding))); encoding {
@@ -89,8 +92,7 @@ func (b bodyBinder) read(c echo.Context) ([]byte, error) {
 			fmt.Sprintf("Unsupported Content-Encoding %q: send the body as it is or with gzip", encoding),
 		}
 	}
-	body, err := io.ReadAll(plain)
-	if err != nil {
+	if body, err = io.ReadAll(plain); err != nil {
 		return nil, b.readError(err)
 	}
 	if int64(len(body)) > b.limit {
@@ -106,6 +108,12 @@ func (b bodyBinder) tooLarge() error {
 func (b bodyBinder) readError(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return b.tooLarge()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &httpError{
+			wireForm{http.StatusRequestTimeout, "RequestTimeoutException"},
+			fmt.Sprintf("The request body did not arrive within %s", b.timeout),
+		}
 	}
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
 		return invalid("The request body is not valid gzip, though Content-Encoding says so").Because(err)

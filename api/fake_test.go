@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/catalogd/catalogd/api/rest"
 	"github.com/catalogd/catalogd/catalog"
+	"github.com/catalogd/catalogd/catalog/scan"
 )
 
 const warehouse = "wh"
@@ -367,16 +367,16 @@ func (f *fakeCatalog) LoadFunction(ctx context.Context, wh string, id catalog.Ta
 // fakePlanner knows one plan, p, with one page, k.
 type fakePlanner struct{ *fakeCatalog }
 
-func (f fakePlanner) Plan(ctx context.Context, wh string, id catalog.TableIdent, scan rest.ScanToPlan) (json.RawMessage, error) {
-	unlock, err := f.enter(ctx, wh, fmt.Sprintf("plan %s %s", id, scan.Filter))
+func (f fakePlanner) Plan(ctx context.Context, wh string, id catalog.TableIdent, r scan.Request) ([]byte, error) {
+	unlock, err := f.enter(ctx, wh, fmt.Sprintf("plan %s %s", id, r.Filter))
 	defer unlock()
-	return json.RawMessage(`{"status":"submitted","plan-id":"p"}`), err
+	return []byte(`{"status":"submitted","plan-id":"p"}`), err
 }
 
-func (f fakePlanner) Result(ctx context.Context, wh string, id catalog.TableIdent, plan string) (json.RawMessage, error) {
+func (f fakePlanner) Result(ctx context.Context, wh string, id catalog.TableIdent, plan string) (scan.Result, error) {
 	unlock, err := f.enter(ctx, wh, fmt.Sprintf("plan of %s: %s", id, plan))
 	defer unlock()
-	return json.RawMessage(`{"status":"completed","plan-tasks":["k"]}`), err
+	return scan.Result{Body: []byte(`{"status":"completed","plan-tasks":["k"]}`)}, err
 }
 
 func (f fakePlanner) Cancel(ctx context.Context, wh string, id catalog.TableIdent, plan string) error {
@@ -385,8 +385,8 @@ func (f fakePlanner) Cancel(ctx context.Context, wh string, id catalog.TableIden
 	return err
 }
 
-func (f fakePlanner) Tasks(ctx context.Context, wh string, id catalog.TableIdent, task string) (json.RawMessage, error) {
+func (f fakePlanner) Tasks(ctx context.Context, wh string, id catalog.TableIdent, task string) ([]byte, error) {
 	unlock, err := f.enter(ctx, wh, fmt.Sprintf("tasks of %s: %s", id, task))
 	defer unlock()
-	return json.RawMessage(`{"file-scan-tasks":[]}`), err
+	return []byte(`{"file-scan-tasks":[]}`), err
 }

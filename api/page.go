@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"strconv"
+	"strings"
 
 	"github.com/catalogd/catalogd/catalog"
 )
@@ -53,7 +54,8 @@ func (l listing) token(position string) *string {
 // position reads a token.
 func (l listing) position(token string) (string, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(raw) <= 1+pageTokenSum || raw[0] != pageTokenVersion {
+	// The decoder skips line breaks, even when it is strict.
+	if err != nil || strings.ContainsAny(token, "\r\n") || len(raw) <= 1+pageTokenSum || raw[0] != pageTokenVersion {
 		return "", invalid("Invalid parameter pageToken: it is not a token of this server; start again without it")
 	}
 	position := string(raw[1+pageTokenSum:])

@@ -146,7 +146,7 @@ func (b *bench) startPostgres(ctx context.Context) error {
 
 func (b *bench) startCluster(ctx context.Context) error {
 	srv, err := pgserver.Start(ctx, pgserver.Config{
-		Dir: filepath.Join(b.dir, "cluster"), Durable: true,
+		Dir: filepath.Join(b.dir, "cluster"), Durable: true, TCP: true, // Java knows no other way, and all shall go the same
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

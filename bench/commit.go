@@ -16,8 +16,16 @@ import (
 	"github.com/catalogd/catalogd/bench/measure"
 )
 
+// What is wanted of commits.
+const (
+	commitGoal      = "commit, own tables, 8 clients: p50, cost of the floor's"
+	commitRateGoal  = "commit, own tables, 8 clients: commits/s, part of the floor's"
+	commitAloneGoal = "commit, 1 client: p50, cost of the floor's"
+	commitAheadGoal = "commit, own tables, 8 clients: times the reference server's speed"
+)
+
 // commits compares appends to tables of the clients' own with the floor's file and
-// transaction of the same sizes.
+// transaction of the same sizes, and with the reference server.
 func (b *bench) commits(ctx context.Context) error {
 	c := &commitBench{bench: b, files: filepath.Join(b.dir, "floor-files")}
 	if err := c.pilot(ctx); err != nil {
@@ -26,13 +34,19 @@ func (b *bench) commits(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		return err
 	}
-	b.rep.title(fmt.Sprintf("commit: own tables, %d appends each from the first snapshot on; the floor writes and fsyncs a file, then one durable transaction", b.scale.commits))
+	java := b.reference(ctx)
+	b.rep.title(fmt.Sprintf("commit: own tables, %d appends each from the first snapshot on; the floor writes and fsyncs a file, then runs the same transaction", b.scale.commits))
+	if java == nil {
+		b.rep.leave(b.noJava, check{measure: commitAheadGoal, bound: atLeast(5)})
+	} else if err := c.warm(ctx, java); err != nil {
+		return err
+	}
 	for _, clients := range b.scale.clients {
-		if err := c.contest(ctx, clients); err != nil {
+		if err := c.contest(ctx, clients, java); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.floor.process.stop()
 }
 
 type commitBench struct {
@@ -42,13 +56,11 @@ type commitBench struct {
 	plain  []byte       // samples for the floor
 	packed []byte
 
-	floor         *process
-	floorCatalog  *client.Catalog
-	floorDatabase measure.Meter
+	floor *target
 }
 
 // commitSize is what a catalog has to store after an append.
-type commitSize struct{ file, document int }
+type commitSize struct{ file, document, refs int }
 
 // pilot learns the sizes from one table, which also warms the server up.
 func (c *commitBench) pilot(ctx context.Context) error {
@@ -59,20 +71,31 @@ func (c *commitBench) pilot(ctx context.Context) error {
 	conn := client.Dial(c.catalog.Address())
 	defer conn.Close()
 	for range c.scale.commits {
-		reply, err := w.Append(ctx, conn)
+		if _, err := w.Append(ctx, conn); err != nil {
+			return err
+		}
+		all, _, err := w.Load(ctx, conn, false)
 		if err != nil {
 			return err
 		}
-		t, err := reply.Table()
+		refs, _, err := w.Load(ctx, conn, true)
 		if err != nil {
 			return err
 		}
-		c.sizes = append(c.sizes, commitSize{file: len(t.Metadata), document: len(reply.Body)})
+		t, err := all.Table()
+		if err != nil {
+			return err
+		}
+		size := commitSize{file: len(t.Metadata), document: len(all.Body)}
+		if !bytes.Equal(all.Body, refs.Body) { // else one form serves both
+			size.refs = len(refs.Body)
+		}
+		c.sizes = append(c.sizes, size)
 		if len(t.Metadata) > len(c.plain) {
 			c.plain = t.Metadata
 		}
-		if len(reply.Body) > len(c.packed) {
-			c.packed = reply.Body
+		if len(all.Body) > len(c.packed) {
+			c.packed = all.Body
 		}
 	}
 	return nil
@@ -86,36 +109,63 @@ func (c *commitBench) start(ctx context.Context) error {
 	if err := errors.Join(os.WriteFile(plain, c.plain, 0o600), os.WriteFile(packed, c.packed, 0o600)); err != nil {
 		return err
 	}
-	var err error
-	if c.floor, err = c.startFloor(ctx, "commit-floor", "--dir", c.files, "--plain", plain, "--packed", packed); err != nil {
-		return err
-	}
-	c.floorCatalog = client.At(c.floor.url, c.catalog.Prefix())
-	c.floorDatabase = c.connections(floorDatabase)
-	return nil
-}
-
-func (c *commitBench) contest(ctx context.Context, clients int) error {
-	subject := &appender{catalog: c.catalog, clients: clients, make: func(ctx context.Context, table string) (*client.Writer, error) {
-		return client.NewWriter(ctx, c.catalog, namespace, table)
-	}}
-	defer subject.close()
-	bar := &floorAppender{commitBench: c, clients: clients}
-	defer bar.close()
-	plan := measure.Plan{
-		Rounds: c.scale.rounds,
-		Limits: measure.Limits{Clients: clients, PerClient: c.scale.commits, Time: c.scale.commitTime},
-	}
-	series, err := measure.Contest(ctx, plan,
-		measure.Contender{Name: "catalogd", Op: subject.op, Begin: subject.begin, CPU: c.server.cpu(), Database: c.database},
-		measure.Contender{Name: "floor", Op: bar.op, Begin: bar.begin, CPU: c.floor.cpu(), Database: c.floorDatabase},
-	)
+	p, err := c.startFloor(ctx, "commit-floor", "--dir", c.files, "--plain", plain, "--packed", packed)
 	if err != nil {
 		return err
 	}
-	line := compare("commit, own tables", clients, series[0], series[1]).atMost(2)
+	c.floor = &target{name: "floor", process: p, catalog: client.At(p.url, c.catalog.Prefix()), database: c.connections(floorDatabase)}
+	return nil
+}
+
+func (c *commitBench) limits(clients int) measure.Limits {
+	return measure.Limits{Clients: clients, PerClient: c.scale.commits, Time: c.scale.commitTime}
+}
+
+// warm lets a server that compiles while it runs do so before it is measured.
+func (c *commitBench) warm(ctx context.Context, t *target) error {
+	a := newAppender(t, mostClients, "warm")
+	defer a.close()
+	limits := c.limits(mostClients)
+	limits.Time = c.scale.warmUp
+	series, err := measure.Contest(ctx, measure.Plan{Rounds: 1, Limits: limits}, t.contender(a.op, a.begin))
+	if err != nil {
+		return err
+	}
+	return series[0].Rounds[0].Err
+}
+
+func (c *commitBench) contest(ctx context.Context, clients int, java *target) error {
+	ours := newAppender(c.subject(), clients, "commit")
+	defer ours.close()
+	bar := &floorAppender{commitBench: c, clients: clients}
+	defer bar.close()
+	contenders := []measure.Contender{c.subject().contender(ours.op, ours.begin), c.floor.contender(bar.op, bar.begin)}
+	if java != nil {
+		theirs := newAppender(java, clients, "commit")
+		defer theirs.close()
+		contenders = append(contenders, java.contender(theirs.op, theirs.begin))
+	}
+	series, err := measure.Contest(ctx, measure.Plan{Rounds: c.scale.rounds, Limits: c.limits(clients)}, contenders...)
+	if err != nil {
+		return err
+	}
+	const what = "commit, own tables"
+	line := compare(what, clients, series[0], series[1])
 	line.Bytes = c.sizes[len(c.sizes)-1].document
-	c.rep.add(line)
+	if clients == mostClients {
+		line = line.want(commitGoal, line.Time, atMost(2)).keepsRate(commitRateGoal, 60)
+	} else {
+		line = line.want(commitAloneGoal, line.Time, atMost(2))
+	}
+	var more []comparison
+	if java != nil {
+		other := compare(what, clients, series[0], series[2])
+		if clients == mostClients {
+			other = other.ahead(commitAheadGoal, 5)
+		}
+		more = append(more, other)
+	}
+	c.rep.add(line, more...)
 	return nil
 }
 
@@ -123,11 +173,15 @@ func (c *commitBench) contest(ctx context.Context, clients int) error {
 type appender struct {
 	catalog *client.Catalog
 	clients int
-	make    func(ctx context.Context, table string) (*client.Writer, error)
+	prefix  string // of the tables' names
 
 	conns   []*client.Conn
 	writers []*client.Writer
 	answers [][]answer // of each client, checked after the round
+}
+
+func newAppender(t *target, clients int, prefix string) *appender {
+	return &appender{catalog: t.catalog, clients: clients, prefix: prefix}
 }
 
 // answer is kept so that reading it takes no time from the servers.
@@ -139,7 +193,8 @@ type answer struct {
 func (a *appender) begin(ctx context.Context, round int) (end func(context.Context) error, err error) {
 	writers := make([]*client.Writer, a.clients)
 	for i := range writers {
-		if writers[i], err = a.make(ctx, fmt.Sprintf("commit_c%d_r%d_%d", a.clients, round, i)); err != nil {
+		name := fmt.Sprintf("%s_c%d_r%d_%d", a.prefix, a.clients, round, i)
+		if writers[i], err = client.NewWriter(ctx, a.catalog, namespace, name); err != nil {
 			return nil, err
 		}
 	}
@@ -204,26 +259,26 @@ type floorAppender struct {
 	*commitBench
 	clients int
 
-	conns   []*client.Conn
-	writers []*client.Writer
+	conns    []*client.Conn
+	writers  []*client.Writer
+	previous []string // where the tables point
 }
 
 func (f *floorAppender) begin(ctx context.Context, round int) (end func(context.Context) error, err error) {
 	for len(f.conns) < f.clients {
-		f.conns = append(f.conns, client.Dial(f.floorCatalog.Address()))
+		f.conns = append(f.conns, client.Dial(f.floor.catalog.Address()))
 	}
-	f.writers = make([]*client.Writer, f.clients)
+	f.writers, f.previous = make([]*client.Writer, f.clients), make([]string, f.clients)
 	for i := range f.writers {
 		table := fmt.Sprintf("c%d_r%d_%d", f.clients, round, i)
 		folder := filepath.Join(f.files, table)
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			return nil, err
 		}
-		row := floor.Row{Namespace: namespace, Table: table, Location: folder, Document: f.packed[:1]}
-		if err := floor.Seed(ctx, f.floorPool, row); err != nil {
+		if err := floor.SeedTable(ctx, f.floorPool, namespace, table, folder); err != nil {
 			return nil, err
 		}
-		f.writers[i] = client.WriterOf(f.floorCatalog, namespace, table, "file://"+folder)
+		f.writers[i] = client.WriterOf(f.floor.catalog, namespace, table, "file://"+folder)
 	}
 	return func(context.Context) error { return nil }, nil
 }
@@ -235,11 +290,13 @@ func (f *floorAppender) op(ctx context.Context, i, n int) (time.Duration, error)
 		return 0, err
 	}
 	size := f.sizes[n]
-	body, err := json.Marshal(floor.Commit{FileBytes: size.file, DocumentBytes: size.document, Sequence: n, Request: next.Body})
+	body, err := json.Marshal(floor.Commit{
+		FileBytes: size.file, DocumentBytes: size.document, RefsBytes: size.refs, Previous: f.previous[i], Sequence: n, Request: next.Body,
+	})
 	if err != nil {
 		return 0, err
 	}
-	reply, err := f.conns[i].Do(ctx, client.NewRequest(f.floorCatalog.Address(), http.MethodPost, w.Path(), body, nil))
+	reply, err := f.conns[i].Do(ctx, client.NewRequest(f.floor.catalog.Address(), http.MethodPost, w.Path(), body, nil))
 	if err != nil {
 		return 0, err
 	}
@@ -247,6 +304,7 @@ func (f *floorAppender) op(ctx context.Context, i, n int) (time.Duration, error)
 		return 0, fmt.Errorf("the floor answers %d with %d bytes, want %d", reply.Status, len(reply.Body), size.document)
 	}
 	w.Done(next)
+	f.previous[i] = reply.Header.Get(floor.Committed)
 	return reply.Elapsed, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,8 +22,11 @@ import (
 // faultVariable makes the fake catalog wrong.
 const faultVariable = "BENCH_TEST_FAULT"
 
-// TestMain lets the test binary stand in for the two programs that a run starts: itself
-// as a floor, and catalogd.
+// referenceArgument makes the test binary stand in for the reference server.
+const referenceArgument = "reference-server"
+
+// TestMain lets the test binary stand in for the programs that a run starts: itself as
+// a floor, catalogd, and the reference server.
 func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
@@ -32,7 +35,9 @@ func TestMain(m *testing.M) {
 		err = floor.Run(ctx, os.Args[2:], os.Stdout)
 	case "migrate":
 	case "serve":
-		err = serveFake(ctx, os.Getenv(faultVariable))
+		err = serveFake(ctx, "127.0.0.1:0", strings.TrimPrefix(os.Getenv("CATALOGD_WAREHOUSE"), "file://"), os.Getenv(faultVariable))
+	case referenceArgument:
+		err = serveFake(ctx, "127.0.0.1:"+os.Getenv("CATALOG_REST_PORT"), strings.TrimPrefix(os.Getenv("CATALOG_WAREHOUSE"), "file://"), "")
 	default:
 		stop() // the tests want the usual meaning of signals
 		os.Exit(m.Run())
@@ -44,13 +49,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func serveFake(ctx context.Context, fault string) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+func serveFake(ctx context.Context, address, dir, fault string) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stdout, "listening on http://%s\n", listener.Addr())
-	f := &fakeCatalog{fault: fault, tables: map[string]*fakeTable{}}
+	f := &fakeCatalog{dir: dir, fault: fault}
 	server := &http.Server{Handler: f.routes()}
 	go func() {
 		<-ctx.Done()
@@ -60,21 +65,31 @@ func serveFake(ctx context.Context, fault string) error {
 	return nil
 }
 
-// fakeCatalog keeps tables in memory: as much of the protocol as the load generator uses.
+// fakeCatalog keeps each table as a metadata file and a file that names it, so that several
+// processes can serve the same: as much of the protocol as the load generator uses.
 type fakeCatalog struct {
+	dir   string
 	fault string
 
-	mu     sync.Mutex
-	tables map[string]*fakeTable
-	loads  int
+	mu      sync.Mutex
+	answers int
+	commits int
 }
 
+// fakeTable is a table's metadata.
 type fakeTable struct {
-	name      string
-	version   int
-	sequence  int64
-	current   int64
-	snapshots []json.RawMessage
+	UUID       string             `json:"table-uuid"`
+	Location   string             `json:"location"`
+	Sequence   int64              `json:"last-sequence-number"`
+	Current    int64              `json:"current-snapshot-id"`
+	Snapshots  []json.RawMessage  `json:"snapshots"`
+	Refs       map[string]fakeRef `json:"refs"`
+	Properties map[string]string  `json:"properties"`
+}
+
+type fakeRef struct {
+	ID   int64  `json:"snapshot-id"`
+	Type string `json:"type"`
 }
 
 func (f *fakeCatalog) routes() http.Handler {
@@ -84,99 +99,165 @@ func (f *fakeCatalog) routes() http.Handler {
 		_, _ = io.WriteString(w, `{"defaults": {}, "overrides": {"prefix": "main"}}`)
 	})
 	mux.HandleFunc("POST /v1/main/namespaces", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) })
-	mux.HandleFunc("POST /v1/main/namespaces/bench/tables", f.create)
-	mux.HandleFunc("GET /v1/main/namespaces/bench/tables/{table}", f.load)
-	mux.HandleFunc("POST /v1/main/namespaces/bench/tables/{table}", f.commit)
+	mux.HandleFunc("POST /v1/main/namespaces/bench/tables", f.locked(f.create))
+	mux.HandleFunc("POST /v1/main/namespaces/bench/register", f.locked(f.register))
+	mux.HandleFunc("GET /v1/main/namespaces/bench/tables/{table}", f.locked(f.load))
+	mux.HandleFunc("POST /v1/main/namespaces/bench/tables/{table}", f.locked(f.commit))
 	return mux
 }
 
-func (f *fakeCatalog) create(w http.ResponseWriter, r *http.Request) {
+func (f *fakeCatalog) locked(do func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if err := do(w, r); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	}
+}
+
+func (f *fakeCatalog) create(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Name string `json:"name"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	t := &fakeTable{name: in.Name, current: -1}
-	f.tables[in.Name] = t
-	f.answer(w, r, t, false)
+	t := &fakeTable{UUID: "u-" + in.Name, Location: "file:///none/" + in.Name, Current: -1, Properties: map[string]string{"owner": "alice"}}
+	return f.store(w, r, in.Name, t, true)
 }
 
-func (f *fakeCatalog) load(w http.ResponseWriter, r *http.Request) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.loads++
-	t := f.tables[r.PathValue("table")]
-	if r.Header.Get("If-None-Match") == t.etag() && f.fault != "never 304" {
-		w.Header().Set("ETag", t.etag())
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	f.answer(w, r, t, r.URL.Query().Get("snapshots") == "refs")
-}
-
-func (f *fakeCatalog) commit(w http.ResponseWriter, r *http.Request) {
+func (f *fakeCatalog) register(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
+		Name     string `json:"name"`
+		Location string `json:"metadata-location"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, in.Name), []byte(in.Location), 0o600); err != nil {
+		return err
+	}
+	t, err := readTable(in.Location)
+	if err != nil {
+		return err
+	}
+	return f.answer(w, r, in.Location, t)
+}
+
+// current is the table that a request names.
+func (f *fakeCatalog) current(r *http.Request) (location string, t *fakeTable, err error) {
+	pointer, err := os.ReadFile(filepath.Join(f.dir, r.PathValue("table")))
+	if err != nil {
+		return "", nil, err
+	}
+	t, err = readTable(string(pointer))
+	return string(pointer), t, err
+}
+
+func readTable(location string) (*fakeTable, error) {
+	text, err := os.ReadFile(strings.TrimPrefix(location, "file://"))
+	if err != nil {
+		return nil, err
+	}
+	t := &fakeTable{}
+	return t, json.Unmarshal(text, t)
+}
+
+func (f *fakeCatalog) load(w http.ResponseWriter, r *http.Request) error {
+	location, t, err := f.current(r)
+	if err != nil {
+		return err
+	}
+	if r.Header.Get("If-None-Match") == etagOf(r, location) && f.fault != "never 304" {
+		w.Header().Set("ETag", etagOf(r, location))
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return f.answer(w, r, location, t)
+}
+
+func (f *fakeCatalog) commit(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		Requirements []struct {
+			ID *int64 `json:"snapshot-id"`
+		} `json:"requirements"`
 		Updates []struct {
 			Snapshot json.RawMessage `json:"snapshot"`
 			ID       int64           `json:"snapshot-id"`
 		} `json:"updates"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	t := f.tables[r.PathValue("table")]
-	after := *t
-	after.version++
-	after.sequence++
-	after.snapshots = append(slices.Clip(after.snapshots), in.Updates[0].Snapshot)
-	after.current = in.Updates[1].ID
-	f.answer(w, r, &after, false)
-	if f.fault != "lost commit" || after.version != 20 {
-		*t = after
+	_, t, err := f.current(r)
+	if err != nil {
+		return err
 	}
+	if want := in.Requirements[1].ID; f.fault != "two winners" && (want == nil) != (t.Current == -1) || want != nil && *want != t.Current && f.fault != "two winners" {
+		http.Error(w, "somebody else was faster", http.StatusConflict)
+		return nil
+	}
+	for _, u := range in.Updates {
+		if u.Snapshot == nil {
+			t.Current = u.ID
+			t.Refs = map[string]fakeRef{"main": {ID: u.ID, Type: "branch"}}
+			continue
+		}
+		t.Snapshots = append(t.Snapshots, u.Snapshot)
+		t.Sequence++
+	}
+	f.commits++
+	return f.store(w, r, r.PathValue("table"), t, f.fault != "lost commit" || f.commits%20 != 0)
 }
 
-func (t *fakeTable) etag() string { return fmt.Sprintf(`"%s-%d"`, t.name, t.version) }
+// store writes the next metadata file, and lets the table point at it if it is kept.
+func (f *fakeCatalog) store(w http.ResponseWriter, r *http.Request, name string, t *fakeTable, kept bool) error {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(f.dir, fmt.Sprintf("%s-%d-%d.json", name, t.Sequence, f.commits))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return err
+	}
+	location := "file://" + file
+	if kept {
+		if err := os.WriteFile(filepath.Join(f.dir, name), []byte(location), 0o600); err != nil {
+			return err
+		}
+	}
+	return f.answer(w, r, location, t)
+}
+
+func etagOf(r *http.Request, location string) string {
+	return fmt.Sprintf("%q", filepath.Base(location)+r.URL.Query().Get("snapshots"))
+}
 
 // wrongAfter is when a fault of loads begins, so that the first answers are right.
 const wrongAfter = 40
 
-func (f *fakeCatalog) answer(w http.ResponseWriter, r *http.Request, t *fakeTable, refs bool) {
-	snapshots := t.snapshots
-	if refs && len(snapshots) > 0 {
-		snapshots = snapshots[len(snapshots)-1:]
+func (f *fakeCatalog) answer(w http.ResponseWriter, r *http.Request, location string, t *fakeTable) error {
+	f.answers++
+	if r.URL.Query().Get("snapshots") == "refs" && len(t.Snapshots) > 0 {
+		t.Snapshots = t.Snapshots[len(t.Snapshots)-1:]
 	}
-	metadata := map[string]any{
-		"table-uuid": "u-" + t.name, "location": "file:///none/" + t.name, "last-sequence-number": t.sequence,
-		"current-snapshot-id": t.current, "snapshots": snapshots, "refs": map[string]any{}, "properties": map[string]string{"owner": "alice"},
+	if f.fault == "wrong byte" && f.answers > wrongAfter {
+		t.Properties["owner"] = "alicf"
 	}
-	if t.current > 0 {
-		metadata["refs"] = map[string]any{"main": map[string]any{"snapshot-id": t.current, "type": "branch"}}
-	}
-	if f.fault == "wrong byte" && f.loads > wrongAfter {
-		metadata["properties"] = map[string]string{"owner": "alicf"}
-	}
-	body, err := json.Marshal(map[string]any{"metadata-location": fmt.Sprintf("file:///none/%s/%d", t.name, t.version), "metadata": metadata})
+	body, err := json.Marshal(map[string]any{"metadata-location": location, "metadata": t})
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+		return err
 	}
-	if f.fault != "no ETag" || f.loads <= wrongAfter {
-		w.Header().Set("ETag", t.etag())
+	if f.fault != "no ETag" || f.answers <= wrongAfter {
+		w.Header().Set("ETag", etagOf(r, location))
 	}
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(w)
-		defer z.Close()
-		_, _ = z.Write(body)
-		return
+	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		_, _ = w.Write(body)
+		return nil
 	}
-	_, _ = w.Write(body)
+	w.Header().Set("Content-Encoding", "gzip")
+	z := gzip.NewWriter(w)
+	_, _ = z.Write(body)
+	return z.Close()
 }

@@ -118,7 +118,7 @@ func (r *report) goals() {
 	if len(r.Goals) == 0 {
 		return
 	}
-	const format = "%-62s %10s  %-9s %s\n"
+	const format = "%-88s %9s  %-9s %s\n"
 	r.printf("\n"+format, "measure (the worst of its lines)", "value", "target", "")
 	for _, g := range r.Goals {
 		r.printf("%s\n", strings.TrimRight(fmt.Sprintf(format, g.Measure, g.text(), g.Target, g.Verdict), "\n"))

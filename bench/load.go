@@ -199,6 +199,7 @@ type lane struct {
 	writer   *client.Writer
 	verifier *client.Verifier
 	header   map[string]string
+	bare304  bool // its 304 has no ETag
 }
 
 // race lets servers answer the same kind of load by turns.
@@ -222,6 +223,9 @@ func (l lane) op(s shape, clients int) (op measure.Op, closeAll func()) {
 		}
 		header["If-None-Match"] = l.verifier.ETag()
 		verify = l.verifier.CheckNotModified
+		if l.bare304 {
+			verify = l.verifier.CheckBareNotModified
+		}
 	}
 	request := l.writer.LoadRequest(s.refsOnly, header)
 	conns := make([]*client.Conn, clients)

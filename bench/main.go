@@ -66,7 +66,11 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"load", (*bench).loads},
+		{"reference", (*bench).referenceLoads},
 		{"commit", (*bench).commits},
+		{"hot", (*bench).hotTable},
+		{"list", (*bench).lists},
+		{"memory", (*bench).memory},
 		{"mv", (*bench).sharedView},
 		{"refresh", (*bench).refreshes},
 	}
@@ -82,6 +86,11 @@ func measureAll(ctx context.Context, o options, rep *report) (err error) {
 		if len(o.only) > 0 && !slices.Contains(o.only, s.name) {
 			continue
 		}
+		if spent := time.Since(rep.Started); spent > o.scale.budget {
+			rep.note("left out: %s; %v are over after %v", s.name, o.scale.budget, spent.Round(time.Second))
+			rep.Skipped = append(rep.Skipped, s.name)
+			continue
+		}
 		if err := s.run(b, ctx); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -91,20 +100,22 @@ func measureAll(ctx context.Context, o options, rep *report) (err error) {
 
 // options are the flags.
 type options struct {
-	only     []string
-	json     string
-	data     string
-	catalogd string
-	dir      string
-	database string   // URL of a cluster to use; a secret
-	env      []string // NAME=VALUE for catalogd
-	quick    bool
-	limit    time.Duration
-	scale    scale
+	only      []string
+	json      string
+	data      string
+	catalogd  string
+	dir       string
+	database  string   // URL of a cluster to use; a secret
+	env       []string // NAME=VALUE for catalogd
+	reference []string // the reference server's command; nil: found
+	quick     bool
+	limit     time.Duration
+	scale     scale
 }
 
 // scale is how much is measured.
 type scale struct {
+	budget     time.Duration // no part begins later
 	rounds     int
 	loadRounds int
 	loadTime   time.Duration // of a round
@@ -112,6 +123,18 @@ type scale struct {
 	sizes      []int         // snapshots of the tables that are loaded
 	clients    []int
 	commits    int // of each client in a round; tables grow from nothing
+
+	referenceRounds int
+	referenceTime   time.Duration // of a round of loads
+	referenceSizes  [3]int        // snapshots: small, large, huge
+	warmUp          time.Duration // of a server that compiles while it runs
+	hotCommits      int           // of all clients in a round
+	listTables      int
+
+	memoryTables int
+	memoryCache  int64         // 0: the server's default
+	memoryTime   time.Duration // for making the tables, at most
+
 	mvCommits  int // of each client in a round; tables grow on
 	days       int // of the source before the measured appends
 	rowsPerDay int // of synthetic data
@@ -120,22 +143,36 @@ type scale struct {
 
 func fullScale() scale {
 	return scale{
-		rounds: 6, loadRounds: 10, loadTime: 600 * time.Millisecond, commitTime: 15 * time.Second, sizes: []int{10, 100, 1000}, clients: []int{1, 8},
-		commits: 100, mvCommits: 40, days: 365, rowsPerDay: 900, appends: 5,
+		budget: 7 * time.Minute, rounds: 5, loadRounds: 7, loadTime: 300 * time.Millisecond, commitTime: 6 * time.Second,
+		sizes: []int{10, 100, 1000}, clients: []int{1, mostClients}, commits: 60,
+		referenceRounds: 3, referenceTime: time.Second, referenceSizes: [3]int{100, 1000, 9000}, warmUp: 3 * time.Second,
+		hotCommits: 200, listTables: 10_000, memoryTables: 1000, memoryTime: time.Minute,
+		mvCommits: 30, days: 365, rowsPerDay: 900, appends: 5,
 	}
 }
 
 func quickScale() scale {
 	return scale{
-		rounds: 3, loadRounds: 5, loadTime: 200 * time.Millisecond, commitTime: 5 * time.Second, sizes: []int{10, 100}, clients: []int{1, 8},
-		commits: 25, mvCommits: 15, days: 60, rowsPerDay: 900, appends: 2,
+		budget: 150 * time.Second, rounds: 3, loadRounds: 3, loadTime: 100 * time.Millisecond, commitTime: 3 * time.Second,
+		sizes: []int{10, 100}, clients: []int{1, mostClients}, commits: 20,
+		referenceRounds: 2, referenceTime: 500 * time.Millisecond, referenceSizes: [3]int{100, 1000, 9000}, warmUp: time.Second,
+		hotCommits: 80, listTables: 10_000, memoryTables: 160, memoryCache: 64 << 20, memoryTime: 20 * time.Second,
+		mvCommits: 10, days: 60, rowsPerDay: 900, appends: 2,
 	}
+}
+
+func sectionNames() string {
+	var names []string
+	for _, s := range sections() {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func parseOptions(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	only := flags.String("only", "", "comma-separated parts to run: load, commit, mv, refresh")
+	only := flags.String("only", "", "comma-separated parts to run: "+sectionNames())
 	flags.StringVar(&o.json, "json", "", "file for the results as JSON")
 	flags.StringVar(&o.data, "data", "", "Parquet file of flights, sorted by scheduled_departure; made up if empty")
 	flags.StringVar(&o.catalogd, "catalogd", "", "binary to measure; built from this module if empty")
@@ -150,7 +187,7 @@ func parseOptions(args []string) (options, error) {
 		return nil
 	})
 	flags.BoolVar(&o.quick, "quick", false, "a quick look: fewer, shorter rounds and smaller tables")
-	flags.DurationVar(&o.limit, "limit", 25*time.Minute, "the longest that all of it may take")
+	flags.DurationVar(&o.limit, "limit", 20*time.Minute, "the longest that all of it may take")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -162,7 +199,7 @@ func parseOptions(args []string) (options, error) {
 	}
 	for _, name := range o.only {
 		if !slices.ContainsFunc(sections(), func(s section) bool { return s.name == name }) {
-			return o, fmt.Errorf("--only: there is no part %q; the parts are load, commit, mv, refresh", name)
+			return o, fmt.Errorf("--only: there is no part %q; the parts are %s", name, sectionNames())
 		}
 	}
 	o.scale = fullScale()

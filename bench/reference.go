@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
+	"strings"
 
 	"github.com/catalogd/catalogd/bench/client"
 	"github.com/catalogd/catalogd/bench/measure"
@@ -25,7 +25,11 @@ func (b *bench) reference(ctx context.Context) *target {
 	}
 	t, err := b.startReference(ctx)
 	if err != nil {
-		b.noJava = fmt.Sprintf("the comparison with Apache's reference server, which needs java (17 or later) and mvn: %v", err)
+		why, rest, more := strings.Cut(err.Error(), "\n")
+		if more {
+			b.rep.printf("%s\n", rest)
+		}
+		b.noJava = "the comparison with Apache's reference server, which needs java (17 or later) and mvn: " + why
 		return nil
 	}
 	b.java = t
@@ -233,15 +237,19 @@ func (b *bench) referenceContest(ctx context.Context, java *target, t *reference
 		if err != nil {
 			return fmt.Errorf("%s: %w", server.name, err)
 		}
-		lanes = append(lanes, lane{target: server, writer: t.writers[i], verifier: v, header: header})
+		lanes = append(lanes, lane{target: server, writer: t.writers[i], verifier: v, header: header, bare304: server == java})
 	}
 	limits := measure.Limits{Clients: s.clients, PerClient: maxLoads, Time: s.time}
 	// Java compiles what it runs often: the first round of each kind does not count.
-	warm, err := race(ctx, measure.Plan{Rounds: 1, Limits: limits}, s.shape, lanes[1:])
+	warm := limits
+	if s.cpu { // the very first
+		warm.Time = max(warm.Time, b.scale.warmUp)
+	}
+	cold, err := race(ctx, measure.Plan{Rounds: 1, Limits: warm}, s.shape, lanes[1:])
 	if err != nil {
 		return err
 	}
-	if r := warm[0].Rounds[0]; r.Err != nil {
+	if r := cold[0].Rounds[0]; r.Err != nil {
 		return fmt.Errorf("%s: %w", java.name, r.Err)
 	}
 	series, err := race(ctx, measure.Plan{Rounds: b.scale.referenceRounds, Limits: limits}, s.shape, lanes)
@@ -273,6 +281,3 @@ func firstAnswer(ctx context.Context, t *target, w *client.Writer, refsOnly bool
 	}
 	return client.NewVerifier(reply, w.Want(refsOnly))
 }
-
-// warmUp is how long a server that compiles while it runs is kept busy before it is measured.
-const warmUp = 3 * time.Second

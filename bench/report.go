@@ -31,6 +31,9 @@ func (r ratio) String() string {
 	if !r.known() {
 		return "-"
 	}
+	if r < 0.1 {
+		return fmt.Sprintf("%.4f", float64(r))
+	}
 	return fmt.Sprintf("%.2f", float64(r))
 }
 
@@ -77,6 +80,7 @@ type report struct {
 	Memory      *memoryResult   `json:"memory,omitempty"`
 	Goals       []goal          `json:"goals,omitempty"`
 	Notes       []string        `json:"notes,omitempty"`
+	Skipped     []string        `json:"skipped,omitempty"` // parts for which there was no time
 	Wrong       int             `json:"wrong"`
 	Missed      int             `json:"missed"`
 }
@@ -185,6 +189,9 @@ func (r *report) conclusion() string {
 	}
 	if n := r.count(leftOut); n > 0 {
 		text += fmt.Sprintf(", %d were not measured", n)
+	}
+	if len(r.Skipped) > 0 {
+		text += ", and there was no time for " + strings.Join(r.Skipped, ", ")
 	}
 	return text + "."
 }

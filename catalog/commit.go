@@ -193,6 +193,9 @@ func (s *Service) base(ctx context.Context, warehouse string, c TableCommit, tur
 	if err != nil {
 		return nil, err
 	}
+	if table := loaded.Document.table; table != nil {
+		return &state{since: since, loaded: loaded, table: table}, nil
+	}
 	plain, err := s.plain(loaded)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/flate"
+
+	"github.com/catalogd/catalogd/catalog/metadata"
 )
 
 // deflateLevel favours speed: a commit pays for it, and JSON compresses well at any level.
@@ -54,7 +56,26 @@ func (e Encoded) Empty() bool { return e.Size == 0 }
 
 // bytes is the memory that d keeps alive, for the cache's limit.
 func (d *Document) bytes() int64 {
-	return int64(len(d.All.Deflate) + len(d.Refs.Deflate) + len(d.MetadataLocation))
+	n := int64(len(d.All.Deflate) + len(d.Refs.Deflate) + len(d.MetadataLocation))
+	if d.table != nil {
+		n += parsedFactor * d.All.Size
+	}
+	return n
+}
+
+const (
+	// parsedFactor is about how much more memory a parsed document takes than its text.
+	parsedFactor = 3
+	// maxParsed bounds the documents that are kept parsed. Of a large one, parsing is a
+	// small part of the commit.
+	maxParsed = 256 << 10
+)
+
+// keep remembers the parsed form of a document that nobody else has seen yet.
+func (d *Document) keep(t *metadata.Table) {
+	if d.All.Size <= maxParsed {
+		d.table = t
+	}
 }
 
 // NewDocument encodes a metadata file. refs is the snapshots=refs form; when it equals

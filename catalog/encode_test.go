@@ -108,6 +108,27 @@ func FuzzDecodeNamespace(f *testing.F) {
 	})
 }
 
+// FuzzEncodeNamespace: a namespace that may exist comes back, and no other one has its
+// code.
+func FuzzEncodeNamespace(f *testing.F) {
+	f.Add("a\x1fb", "a.b")
+	f.Add("a%2Eb", "a.b")
+	f.Add("%252E", "%25\x1f2E")
+	f.Add("%\x1f2E", "%.2E")
+	f.Fuzz(func(t *testing.T, first, second string) {
+		a, b := Namespace(strings.Split(first, "\x1f")), Namespace(strings.Split(second, "\x1f"))
+		if CheckNamespace(a) != nil || CheckNamespace(b) != nil {
+			return
+		}
+		if got := DecodeNamespace(EncodeNamespace(a)); !got.Equal(a) {
+			t.Errorf("%q is %q, which is %q", a, EncodeNamespace(a), got)
+		}
+		if !a.Equal(b) && EncodeNamespace(a) == EncodeNamespace(b) {
+			t.Errorf("%q and %q are both %q", a, b, EncodeNamespace(a))
+		}
+	})
+}
+
 func TestCache(t *testing.T) {
 	t.Parallel()
 	doc := func(location string) *Document {

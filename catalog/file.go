@@ -39,10 +39,14 @@ func (s *Service) write(ctx context.Context, f file) (*Document, error) {
 			return nil, err
 		}
 	}
-	if err := s.files.Write(ctx, location, body); err != nil {
+	// The disk and the processor work at the same time.
+	written := make(chan error, 1)
+	go func() { written <- s.files.Write(ctx, location, body) }()
+	d := NewDocument(location, f.all, f.refs)
+	if err := <-written; err != nil {
 		return nil, err
 	}
-	return NewDocument(location, f.all, f.refs), nil
+	return d, nil
 }
 
 // maxMetadata bounds what a compressed file may become in memory.

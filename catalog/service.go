@@ -208,6 +208,9 @@ func (s *Service) prepare(ctx context.Context, p Proposed) (Change, error) {
 			location: p.Table.Location(), previous: p.From, properties: p.Table.Properties(),
 			all: p.Table.Bytes(), refs: p.Table.RefsBytes(),
 		})
+		if err == nil {
+			c.Document.keep(p.Table)
+		}
 	case p.View != nil:
 		describeView(&c.Pointer, p.View)
 		c.Document, err = s.write(ctx, file{
@@ -229,6 +232,11 @@ const maxParallelWrites = 8
 // prepareAll is prepare for several; on failure the files already written are removed.
 func (s *Service) prepareAll(ctx context.Context, ps []Proposed) ([]Change, error) {
 	changes := make([]Change, len(ps))
+	if len(ps) == 1 {
+		var err error
+		changes[0], err = s.prepare(ctx, ps[0])
+		return changes, err
+	}
 	group, writing := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallelWrites)
 	for i, p := range ps {

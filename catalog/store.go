@@ -3,6 +3,8 @@ package catalog
 import (
 	"context"
 	"time"
+
+	"github.com/catalogd/catalogd/catalog/metadata"
 )
 
 // Warehouse is a named set of namespaces with a root location. Its name is the REST
@@ -35,6 +37,10 @@ type Document struct {
 	MetadataLocation string
 	All              Encoded // the whole file
 	Refs             Encoded // the snapshots=refs form; empty if it equals All
+
+	// table is All, parsed, if it was at hand when the document was made: the next commit
+	// starts from it.
+	table *metadata.Table
 }
 
 // Encoded is a JSON text as a raw deflate stream that ends in a sync flush (no final

@@ -141,3 +141,17 @@ func (e *Enqueuer) enqueuePurges(ctx context.Context, tx pgx.Tx, changes []catal
 	}
 	return nil
 }
+
+// endLostSQL ends the jobs of processes without a recent heartbeat whose work is found
+// again by looking for it, so that none waits for the hour after which River notices.
+const endLostSQL = `
+UPDATE river_job j
+   SET state = 'discarded', finalized_at = clock_timestamp()
+ WHERE j.state = 'running' AND j.kind = ANY($3) AND j.attempted_by[array_upper(j.attempted_by, 1)] <> $1
+   AND NOT EXISTS (` + aliveSQL + `)`
+
+func (r *rescuer) endLost(ctx context.Context) error {
+	kinds := []string{ExpireArgs{}.Kind(), PurgeArgs{}.Kind(), TrimMetadataArgs{}.Kind(), PruneReportsArgs{}.Kind()}
+	_, err := r.pool.Exec(ctx, endLostSQL, r.process, r.silentAfter, kinds)
+	return err
+}

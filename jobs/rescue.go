@@ -68,7 +68,7 @@ func (r *rescuer) pass(ctx context.Context) error {
 	}
 	_, err = r.pool.Exec(ctx, `DELETE FROM process_heartbeat WHERE process_id::text <> $1 AND seen_at < clock_timestamp() - $2::interval`,
 		r.process, r.silentAfter)
-	return errors.Join(failed, err, r.takeOverPlans(ctx))
+	return errors.Join(failed, err, r.takeOverPlans(ctx), r.endLost(ctx))
 }
 
 // replaceSQL finalizes a lost job if it is still lost. It is not made available again

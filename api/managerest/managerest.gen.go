@@ -88,6 +88,11 @@ type Protection struct {
 	Protected bool `json:"protected"`
 }
 
+// ProtectionChange defines model for ProtectionChange.
+type ProtectionChange struct {
+	Protected *bool `json:"protected"`
+}
+
 // UndropRequest Names the object by its uuid, by its name, or by both.
 type UndropRequest struct {
 	Identifier *Identifier `json:"identifier,omitempty"`
@@ -228,13 +233,13 @@ type CreateWarehouseJSONRequestBody = NewWarehouse
 type UpdateWarehouseJSONRequestBody = WarehouseUpdate
 
 // SetNamespaceProtectionJSONRequestBody defines body for SetNamespaceProtection for application/json ContentType.
-type SetNamespaceProtectionJSONRequestBody = Protection
+type SetNamespaceProtectionJSONRequestBody = ProtectionChange
 
 // SetTableProtectionJSONRequestBody defines body for SetTableProtection for application/json ContentType.
-type SetTableProtectionJSONRequestBody = Protection
+type SetTableProtectionJSONRequestBody = ProtectionChange
 
 // SetViewProtectionJSONRequestBody defines body for SetViewProtection for application/json ContentType.
-type SetViewProtectionJSONRequestBody = Protection
+type SetViewProtectionJSONRequestBody = ProtectionChange
 
 // UndropJSONRequestBody defines body for Undrop for application/json ContentType.
 type UndropJSONRequestBody = UndropRequest

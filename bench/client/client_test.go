@@ -167,6 +167,57 @@ func TestVerifier_CheckNotModified(t *testing.T) {
 		if err := v.CheckNotModified(bad); err == nil {
 			t.Errorf("%s: not noticed", name)
 		}
+		if err := v.CheckBareNotModified(bad); (err == nil) != (name == "no ETag") {
+			t.Errorf("%s, a bare 304 is fine: %v", name, err)
+		}
+	}
+}
+
+func TestTable_Line(t *testing.T) {
+	t.Parallel()
+	const fork = `{"current-snapshot-id": 7, "snapshots": [{"snapshot-id": 5}, {"snapshot-id": 6, "parent-snapshot-id": 5}, {"snapshot-id": 7, "parent-snapshot-id": 5}]}`
+	for name, tt := range map[string]struct {
+		metadata string
+		want     int
+	}{
+		"none":           {`{"current-snapshot-id": -1}`, 0},
+		"a fork":         {fork, 2},
+		"parent is gone": {`{"current-snapshot-id": 7, "snapshots": [{"snapshot-id": 7, "parent-snapshot-id": 5}]}`, 1},
+		"a circle":       {`{"current-snapshot-id": 7, "snapshots": [{"snapshot-id": 7, "parent-snapshot-id": 7}]}`, 1},
+	} {
+		got, err := reply(t, tt.metadata).Table()
+		if err != nil || got.Line != tt.want {
+			t.Errorf("%s: %d, %v, want %d", name, got.Line, err, tt.want)
+		}
+	}
+}
+
+func TestReply_CheckFirstPage(t *testing.T) {
+	t.Parallel()
+	page := func(text string) client.Reply { return client.Reply{Status: http.StatusOK, Body: []byte(text)} }
+	const two = `"identifiers": [{"namespace": ["n"], "name": "a"}, {"namespace": ["n"], "name": "b"}]`
+	want := []string{"a", "b"}
+	if err := page(`{`+two+`, "next-page-token": "t"}`).CheckFirstPage(want, true); err != nil {
+		t.Error(err)
+	}
+	for _, last := range []string{`{` + two + `}`, `{` + two + `, "next-page-token": null}`} {
+		if err := page(last).CheckFirstPage(want, false); err != nil {
+			t.Errorf("%s: %v", last, err)
+		}
+		if err := page(last).CheckFirstPage(want, true); err == nil {
+			t.Errorf("%s: the missing token was not noticed", last)
+		}
+	}
+	for name, bad := range map[string]client.Reply{
+		"a token too many": page(`{` + two + `, "next-page-token": "t"}`),
+		"a name missing":   page(`{"identifiers": [{"name": "a"}]}`),
+		"order":            page(`{"identifiers": [{"name": "b"}, {"name": "a"}]}`),
+		"not JSON":         page(`names`),
+		"an error":         {Status: http.StatusNotFound, Body: []byte(`{}`)},
+	} {
+		if err := bad.CheckFirstPage(want, false); err == nil {
+			t.Errorf("%s: not noticed", name)
+		}
 	}
 }
 

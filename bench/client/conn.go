@@ -21,6 +21,7 @@ type Reply struct {
 	Body    []byte
 	Gzip    bool
 	ETag    string
+	Header  http.Header
 	Elapsed time.Duration // from before the request to the last byte of the answer
 }
 
@@ -119,7 +120,7 @@ func (c *Conn) exchange(req Request) (Reply, error) {
 		return Reply{}, err
 	}
 	reply := Reply{
-		Status: resp.StatusCode, Body: body, ETag: resp.Header.Get("ETag"),
+		Status: resp.StatusCode, Body: body, ETag: resp.Header.Get("ETag"), Header: resp.Header,
 		Gzip:    strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip"),
 		Elapsed: time.Since(start),
 	}

@@ -93,6 +93,14 @@ func (v *Verifier) Check(r Reply) error {
 // CheckNotModified checks the answer to a revalidation with [Verifier.ETag].
 func (v *Verifier) CheckNotModified(r Reply) error { return r.notModified(v.etag) }
 
+// CheckBareNotModified is CheckNotModified for a server whose 304 does not repeat the ETag.
+func (v *Verifier) CheckBareNotModified(r Reply) error {
+	if r.ETag == "" {
+		r.ETag = v.etag
+	}
+	return r.notModified(v.etag)
+}
+
 func (r Reply) unexpected() error {
 	if err := r.ok(); err != nil {
 		return err

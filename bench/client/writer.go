@@ -185,7 +185,9 @@ func (a Append) Check(r Reply) error {
 }
 
 // Append commits one snapshot and checks the answer.
-func (w *Writer) Append(ctx context.Context, conn *Conn) (Reply, error) { return w.AppendMany(ctx, conn, 1) }
+func (w *Writer) Append(ctx context.Context, conn *Conn) (Reply, error) {
+	return w.AppendMany(ctx, conn, 1)
+}
 
 // AppendMany commits several snapshots at once and checks the answer.
 func (w *Writer) AppendMany(ctx context.Context, conn *Conn, count int) (Reply, error) {

@@ -5,27 +5,24 @@ package floor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/catalogd/catalogd/migrations"
 )
 
-// schemaSQL has the two tables of a catalog: where a name points, and the document there.
-// The bytes are compressed already, so Postgres must not try again.
+// schemaSQL has what a load needs: where a name points, and the document there. The bytes
+// are compressed already, so Postgres must not try again.
 const schemaSQL = `
 CREATE TABLE IF NOT EXISTS floor_pointer (
     name     text PRIMARY KEY,
     location text NOT NULL
-) WITH (fillfactor = 80);
+);
 CREATE TABLE IF NOT EXISTS floor_document (
     location text PRIMARY KEY,
     document bytea NOT NULL,
@@ -33,8 +30,12 @@ CREATE TABLE IF NOT EXISTS floor_document (
 );
 ALTER TABLE floor_document ALTER COLUMN document SET STORAGE EXTERNAL, ALTER COLUMN refs SET STORAGE EXTERNAL`
 
-// Setup makes the schema.
+// Setup makes the schema: the tables of loads, and beside them the catalog's own, so that
+// a commit has the same indexes to keep.
 func Setup(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := migrations.Up(ctx, pool); err != nil {
+		return err
+	}
 	_, err := pool.Exec(ctx, schemaSQL)
 	return err
 }
@@ -163,75 +164,6 @@ func (s *Server) hold(ctx context.Context, id, location string, refs bool) ([]by
 	defer s.mu.Unlock()
 	s.held[key] = body
 	return body, nil
-}
-
-// Commit is the request of a commit: the sizes to write, and a catalog's own request,
-// which is carried along for its size.
-type Commit struct {
-	FileBytes     int             `json:"file-bytes"`
-	DocumentBytes int             `json:"document-bytes"`
-	Sequence      int             `json:"sequence"` // names the file
-	Request       json.RawMessage `json:"request"`
-}
-
-const commitSQL = `
-WITH swapped AS (
-    UPDATE floor_pointer SET location = $2 WHERE name = $1 RETURNING 1
-)
-INSERT INTO floor_document (location, document) SELECT $2, $3 FROM swapped`
-
-// commit answers with the document, as a catalog answers with the new metadata.
-func (s *Server) commit(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	var c Commit
-	if err := json.Unmarshal(body, &c); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	if c.FileBytes > len(s.plain) || c.DocumentBytes > len(s.packed) || c.FileBytes < 0 || c.DocumentBytes < 0 {
-		http.Error(w, fmt.Sprintf("the samples have %d and %d bytes", len(s.plain), len(s.packed)), http.StatusBadRequest)
-		return
-	}
-	table := r.PathValue("table")
-	location := filepath.Join(s.dir, table, strconv.Itoa(c.Sequence)+".json")
-	if err := writeFile(location, s.plain[:c.FileBytes]); err != nil {
-		fail(w, err)
-		return
-	}
-	document := s.packed[:c.DocumentBytes]
-	tag, err := s.pool.Exec(r.Context(), commitSQL, name(r.PathValue("namespace"), table), location, document)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	if tag.RowsAffected() != 1 {
-		fail(w, pgx.ErrNoRows)
-		return
-	}
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Length", strconv.Itoa(len(document)))
-	_, _ = w.Write(document) // the client is gone if this fails
-}
-
-// writeFile makes a file and its entry in the folder durable.
-func writeFile(location string, data []byte) error {
-	f, err := os.OpenFile(location, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	folder, err := os.Open(filepath.Dir(location))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 func fail(w http.ResponseWriter, err error) {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/catalogd/catalogd/bench/client"
 	"github.com/catalogd/catalogd/bench/floor"
@@ -92,7 +92,7 @@ func TestServer_commit(t *testing.T) {
 	if err := floor.Setup(ctx, pool); err != nil {
 		t.Fatal(err)
 	}
-	if err := floor.Seed(ctx, pool, floor.Row{Namespace: "n", Table: "t", Location: "first", Document: []byte{1}}); err != nil {
+	if err := floor.SeedTable(ctx, pool, "n", "t", "/n/t"); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
@@ -103,12 +103,13 @@ func TestServer_commit(t *testing.T) {
 	server := httptest.NewServer(floor.New(floor.Config{Pool: pool, Dir: dir, Plain: plain, Packed: packed}))
 	t.Cleanup(server.Close)
 	c := client.At(server.URL, "wh")
-	body, err := json.Marshal(floor.Commit{FileBytes: 333, DocumentBytes: 77, Sequence: 4, Request: json.RawMessage(`{}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	post := func(table string) client.Reply {
+	post := func(table string, commit floor.Commit) client.Reply {
 		t.Helper()
+		commit.Request = json.RawMessage(`{}`)
+		body, err := json.Marshal(commit)
+		if err != nil {
+			t.Fatal(err)
+		}
 		conn := client.Dial(c.Address())
 		defer conn.Close()
 		reply, err := conn.Do(ctx, client.NewRequest(c.Address(), http.MethodPost, c.TablePath("n", table), body, nil))
@@ -117,34 +118,48 @@ func TestServer_commit(t *testing.T) {
 		}
 		return reply
 	}
-	if reply := post("t"); reply.Status != http.StatusOK || !bytes.Equal(reply.Body, packed[:77]) {
+	first := floor.Commit{FileBytes: 333, DocumentBytes: 77, RefsBytes: 22, Sequence: 4}
+	reply := post("t", first)
+	if reply.Status != http.StatusOK || !bytes.Equal(reply.Body, packed[:77]) {
 		t.Fatalf("status %d: %s", reply.Status, reply.Body)
 	}
 	location := filepath.Join(dir, "t", "4.json")
 	if got, err := os.ReadFile(location); err != nil || !bytes.Equal(got, plain[:333]) {
 		t.Errorf("the file has %d bytes (%v), want 333", len(got), err)
 	}
-	stored, err := document(ctx, t, pool, "n.t")
-	if err != nil || !bytes.Equal(stored, packed[:77]) {
-		t.Errorf("the document has %d bytes (%v), want 77", len(stored), err)
+	stored, refs := documents(ctx, t, pool, "t")
+	if !bytes.Equal(stored, packed[:77]) || !bytes.Equal(refs, packed[:22]) {
+		t.Errorf("the document has %d bytes and %d, want 77 and 22", len(stored), len(refs))
 	}
-	if reply := post("t"); reply.Status != http.StatusInternalServerError {
+	if reply := post("t", first); reply.Status != http.StatusInternalServerError {
 		t.Errorf("a file that exists: status %d, want 500", reply.Status)
+	}
+	if reply := post("t", floor.Commit{FileBytes: 1, DocumentBytes: 1, Sequence: 5, Previous: "elsewhere"}); reply.Status != http.StatusNotFound {
+		t.Errorf("a pointer that is not there any more: status %d, want 404", reply.Status)
+	}
+	if reply := post("t", floor.Commit{FileBytes: 1, DocumentBytes: 2, Sequence: 6, Previous: location}); reply.Status != http.StatusOK {
+		t.Errorf("the next commit: status %d: %s", reply.Status, reply.Body)
+	}
+	if stored, refs = documents(ctx, t, pool, "t"); len(stored) != 2 || refs != nil {
+		t.Errorf("the document has %d bytes and %d, want 2 and none", len(stored), len(refs))
 	}
 	if err := os.Mkdir(filepath.Join(dir, "missing"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if reply := post("missing"); reply.Status != http.StatusNotFound {
+	if reply := post("missing", first); reply.Status != http.StatusNotFound {
 		t.Errorf("a table that does not exist: status %d, want 404", reply.Status)
+	}
+	if reply := post("t", floor.Commit{FileBytes: 1 << 20}); reply.Status != http.StatusBadRequest {
+		t.Errorf("more bytes than the sample has: status %d, want 400", reply.Status)
 	}
 }
 
-type queryer interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-func document(ctx context.Context, t *testing.T, q queryer, name string) (stored []byte, err error) {
+func documents(ctx context.Context, t *testing.T, pool *pgxpool.Pool, table string) (document, refs []byte) {
 	t.Helper()
-	err = q.QueryRow(ctx, `SELECT d.document FROM floor_pointer p JOIN floor_document d USING (location) WHERE p.name = $1`, name).Scan(&stored)
-	return stored, err
+	err := pool.QueryRow(ctx, `SELECT d.document, d.refs FROM iceberg_tables t JOIN metadata_document d USING (metadata_location)
+		WHERE t.table_namespace = 'n' AND t.table_name = $1`, table).Scan(&document, &refs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document, refs
 }

@@ -401,5 +401,6 @@ func (t *Table) Clone() *Table {
 	c.snapshots = append(snapshotList(nil), t.snapshots...)
 	c.snapshotIndex = maps.Clone(t.snapshotIndex)
 	c.trimmed = nil
+	c.changed, c.created = false, false
 	return &c
 }

@@ -127,7 +127,9 @@ SELECT name, location FROM warehouse WHERE CASE WHEN $1 = '' THEN is_default ELS
 // Warehouse implements [catalog.Reader].
 func (s *Store) Warehouse(ctx context.Context, name string) (catalog.Warehouse, error) {
 	var w catalog.Warehouse
-	err := s.read(ctx, func(ctx context.Context) error { return s.pool.QueryRow(ctx, warehouseSQL, name).Scan(&w.Name, &w.Location) })
+	err := s.read(ctx, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, warehouseSQL, name).Scan(&w.Name, &w.Location)
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		if name == "" {
 			return w, catalog.Errorf(catalog.KindNoSuchWarehouse, "No warehouse was named, and there is no default one")

@@ -162,7 +162,7 @@ func (x *deleteIndex) hits(f *deleteFile, e entry, own func() *stats) bool {
 			continue
 		}
 		c := column{id: id, typ: typ}
-		data, del := own().about(c), f.stats.about(c)
+		data, del := own().about(c, true), f.stats.about(c, true)
 		if data.null && del.null {
 			continue
 		}

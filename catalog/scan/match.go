@@ -191,18 +191,56 @@ func (sm *specMatcher) partition(tuple map[int]any) *partition {
 	return p
 }
 
-// stats are the metrics of a file.
+// stats are the metrics of a file. Each map is a copy that costs, so it is taken when it
+// is needed.
 type stats struct {
 	records             int64
+	file                iceberg.DataFile // nil: the maps are complete
 	lower, upper        map[int][]byte
 	nulls, values, nans map[int]int64
 }
 
-func statsOf(f iceberg.DataFile) *stats {
-	return &stats{
-		records: f.Count(), lower: f.LowerBoundValues(), upper: f.UpperBoundValues(),
-		nulls: f.NullValueCounts(), values: f.ValueCounts(), nans: f.NaNValueCounts(),
+func statsOf(f iceberg.DataFile) *stats { return &stats{records: f.Count(), file: f} }
+
+func (s *stats) bounds(id int) (lower, upper []byte) {
+	if s.lower == nil && s.file != nil {
+		s.lower, s.upper = orEmpty(s.file.LowerBoundValues()), orEmpty(s.file.UpperBoundValues())
 	}
+	return s.lower[id], s.upper[id]
+}
+
+func (s *stats) nullCount(id int) (n int64, ok bool) {
+	if s.nulls == nil && s.file != nil {
+		s.nulls = orEmpty(s.file.NullValueCounts())
+	}
+	n, ok = s.nulls[id]
+	return n, ok
+}
+
+func (s *stats) nanCount(id int) (n int64, ok bool) {
+	if s.nans == nil && s.file != nil {
+		s.nans = orEmpty(s.file.NaNValueCounts())
+	}
+	n, ok = s.nans[id]
+	return n, ok
+}
+
+// count is how many values a column has, NULLs included.
+func (s *stats) count(id int) int64 {
+	if s.values == nil && s.file != nil {
+		s.values = orEmpty(s.file.ValueCounts())
+	}
+	if n, ok := s.values[id]; ok {
+		return n
+	}
+	return s.records
+}
+
+func orEmpty[V any](m map[int]V) map[int]V {
+	if m == nil {
+		return map[int]V{}
+	}
+	return m
 }
 
 // file reports whether a file may hold rows that pass what its partition left of the
@@ -213,7 +251,7 @@ func (m *matcher) file(residual *expr, s *stats) bool {
 		if !ok {
 			return maybe
 		}
-		k, ok := s.about(p.col).through(p.term)
+		k, ok := s.about(p.col, !p.op.unary()).through(p.term)
 		if !ok {
 			return maybe
 		}
@@ -221,29 +259,36 @@ func (m *matcher) file(residual *expr, s *stats) bool {
 	}) != never
 }
 
-// about is what the metrics say about a column.
-func (s *stats) about(c column) know {
+// about is what the metrics say about a column. The range is left open unless it is asked
+// for.
+func (s *stats) about(c column, ranges bool) know {
 	if s.records == 0 {
 		return know{}
 	}
 	k := know{values: true, null: true, nan: isFloat(c.typ)}
-	nulls, counted := s.nulls[c.id]
-	nans, nansCounted := s.nans[c.id]
-	all, ok := s.values[c.id]
-	if !ok {
-		all = s.records
-	}
-	if nansCounted && nans == 0 {
-		k.nan = false
-	}
-	if counted && nulls >= 0 && all > 0 { // a column that has no values at all was not counted
-		// A NULL struct may hide the NULLs of its members from the count.
-		k.null = nulls > 0 || c.nested
-		k.values = nulls < all
-		if isFloat(c.typ) && nansCounted && nulls+nans >= all {
-			k.values = false
+	nulls, counted := s.nullCount(c.id)
+	counted = counted && nulls >= 0
+	var nans int64
+	if k.nan {
+		var known bool
+		if nans, known = s.nanCount(c.id); known && nans >= 0 {
+			k.nan = nans > 0
+		} else {
+			nans = 0
 		}
 	}
-	k.ofBounds(c.typ, s.lower[c.id], s.upper[c.id])
+	// A NULL struct may hide the NULLs of its members from the count.
+	k.null = !counted || nulls > 0 || c.nested
+	if nulls+nans > 0 && counted {
+		all := s.count(c.id)
+		k.values = all <= 0 || nulls+nans < all
+	}
+	if !ranges && !k.null && s.count(c.id) == 0 {
+		k.null = true // a column that has no values at all was not counted
+	}
+	if ranges && k.values {
+		lower, upper := s.bounds(c.id)
+		k.ofBounds(c.typ, lower, upper)
+	}
 	return k
 }

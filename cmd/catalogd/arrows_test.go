@@ -18,9 +18,10 @@ const module = "github.com/catalogd/catalogd/"
 var arrows = map[string][]string{
 	"openapi": {},
 
-	"api":        {"api/rest", "api/mvrest", "catalog", "catalog/scan", "mv"},
-	"api/rest":   {},
-	"api/mvrest": {},
+	"api":            {"api/rest", "api/mvrest", "api/managerest", "catalog", "catalog/scan", "mv"},
+	"api/rest":       {},
+	"api/mvrest":     {},
+	"api/managerest": {},
 
 	"catalog":                   {"catalog/metadata"},
 	"catalog/metadata":          {},
@@ -29,6 +30,7 @@ var arrows = map[string][]string{
 	"catalog/postgres/pgserver": {},
 	"catalog/postgres/pgtest":   {"catalog/postgres/pgserver", "migrations"},
 	"catalog/scan":              {"catalog"},
+	"catalog/purge":             {"catalog"},
 	"catalog/storage":           {"catalog"},
 	"catalog/storetest":         {"catalog"},
 
@@ -48,7 +50,7 @@ var arrows = map[string][]string{
 
 	"conformance/linear": {},
 
-	"cmd/catalogd/client": {"api/mvrest"},
+	"cmd/catalogd/client": {"api/mvrest", "api/managerest"},
 	"cmd/catalogd/lake":   {},
 	"cmd/catalogd/demo":   {"api/mvrest", "cmd/catalogd/client", "cmd/catalogd/lake"},
 }

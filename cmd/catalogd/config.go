@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/catalogd/catalogd/catalog"
 	"github.com/catalogd/catalogd/jobs"
 	"github.com/catalogd/catalogd/mv"
 )
@@ -39,6 +40,8 @@ type Config struct {
 	DropRetention     time.Duration // how long the files of a dropped materialized view stay
 	PlanPageFiles     int64         // files in a page of a scan plan
 	PlanAsyncFiles    int64         // files from which on a job plans a scan
+	SoftDelete        time.Duration // how long dropped objects of a warehouse that is created now can come back
+	WarehouseBase     string        // where warehouses are put that are created without a location
 	NoStat            bool          // do not check that a served metadata file exists
 	Migrate           bool          // migrate the database before serving
 	LogFormat         string        // text or json
@@ -69,6 +72,7 @@ func (c *Config) flags(f *pflag.FlagSet) {
 	f.DurationVar(&c.DropRetention, "drop-retention", c.DropRetention, "how long the stored rows of a dropped materialized view stay, for example 48h")
 	f.Int64Var(&c.PlanPageFiles, "plan-page-files", c.PlanPageFiles, "files in a page of a scan plan")
 	f.Int64Var(&c.PlanAsyncFiles, "plan-async-files", c.PlanAsyncFiles, "files from which on a scan is planned in the background; PyIceberg cannot wait for such plans")
+	f.DurationVar(&c.SoftDelete, "soft-delete-retention", c.SoftDelete, "how long dropped tables and views can come back, if this start creates the warehouse; later: catalogd warehouse set")
 	f.BoolVar(&c.NoStat, "no-stat", c.NoStat, "do not check that a metadata file exists when its table is loaded")
 	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "text or json")
 	f.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
@@ -109,8 +113,8 @@ func (c *Config) Validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		problem("--listen %q is not HOST:PORT", c.Listen)
 	}
-	if c.WarehouseName == "" || strings.ContainsAny(c.WarehouseName, "/%?#\x1f") || len(c.WarehouseName) > 255 {
-		problem("--warehouse-name %q must be 1 to 255 characters without / %% ? #", c.WarehouseName)
+	if err := catalog.CheckWarehouseName(c.WarehouseName); err != nil {
+		problem("--warehouse-name: %w", err)
 	}
 	if c.PlanPageFiles < 1 || c.PlanAsyncFiles < 1 {
 		problem("--plan-page-files %d and --plan-async-files %d must be at least 1", c.PlanPageFiles, c.PlanAsyncFiles)
@@ -130,10 +134,22 @@ func (c *Config) Validate() error {
 	if c.DropRetention < 0 {
 		problem("--drop-retention %s must not be negative", c.DropRetention)
 	}
+	if c.SoftDelete < 0 || c.SoftDelete > catalog.MaxSoftDelete {
+		problem("--soft-delete-retention %s must be between 0 and %s", c.SoftDelete, catalog.MaxSoftDelete)
+	}
 	if _, err := c.logger(io.Discard); err != nil {
 		p = append(p, err)
 	}
 	return errors.Join(p...)
+}
+
+// roots are the locations that the server may write below.
+func (c *Config) roots(w catalog.Warehouse) []string {
+	roots := append([]string{w.Location}, c.AllowLocations...)
+	if c.WarehouseBase != "" {
+		roots = append(roots, c.WarehouseBase)
+	}
+	return roots
 }
 
 // logger builds the logger that everything is handed.

@@ -71,6 +71,7 @@ func startDev(ctx context.Context, cfg Config, dir string) (_ *dev, err error) {
 	}
 	cfg.DatabaseURL, cfg.Migrate = d.postgres.URL(), true
 	cfg.Warehouse = filepath.Join(dir, "warehouse")
+	cfg.WarehouseBase = locationOf(filepath.Join(dir, "warehouses"))
 	cfg.EngineSpillDir = filepath.Join(dir, "spill")
 	if err = os.MkdirAll(cfg.Warehouse, 0o755); err == nil { // engines of other users read the tables
 		if err = cfg.Validate(); err == nil {

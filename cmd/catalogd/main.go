@@ -51,11 +51,13 @@ which views went stale, and refreshes them incrementally.
   catalogd dev      everything on one machine, nothing to install
   catalogd demo     see it work on a year of real flights
   catalogd serve    one of any number of replicas on your Postgres
-  catalogd mv       create, watch and refresh materialized views`,
+  catalogd mv       create, watch and refresh materialized views
+  catalogd table    bring back what was dropped, protect what must stay
+  catalogd warehouse create and change warehouses`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
 	}
-	root.AddCommand(devCommand(), serveCommand(), migrateCommand(), mvCommand(), demoCommand(), workerCommand())
+	root.AddCommand(devCommand(), serveCommand(), migrateCommand(), mvCommand(), warehouseCommand(), tableCommand(), namespaceCommand(), demoCommand(), workerCommand())
 	return root
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/catalogd/catalogd/api"
 	"github.com/catalogd/catalogd/catalog"
 	catalogpg "github.com/catalogd/catalogd/catalog/postgres"
+	"github.com/catalogd/catalogd/catalog/purge"
 	"github.com/catalogd/catalogd/catalog/scan"
 	"github.com/catalogd/catalogd/catalog/storage"
 	"github.com/catalogd/catalogd/jobs"
@@ -56,6 +57,7 @@ type server struct {
 	instance string
 
 	store     *catalogpg.Store
+	reports   *catalog.Reporter
 	warehouse catalog.Warehouse
 	prepared  atomic.Bool // the database knows the warehouse
 }
@@ -83,7 +85,7 @@ func newServer(ctx context.Context, cfg Config, log *slog.Logger, instance strin
 	}
 	s.warehouse = catalog.Warehouse{Name: cfg.WarehouseName, Location: locationOf(cfg.Warehouse)}
 	if s.files, err = storage.New(storage.Config{
-		Roots:        append([]string{s.warehouse.Location}, cfg.AllowLocations...),
+		Roots:        cfg.roots(s.warehouse),
 		AllowAnyFile: cfg.AnyLocation,
 	}); err != nil {
 		return nil, err
@@ -117,6 +119,8 @@ func (s *server) wire(ctx context.Context) error {
 	service := catalog.NewService(catalog.Config{
 		Store: s.store, Files: s.files, CacheBytes: s.cfg.CacheBytes, NoStat: s.cfg.NoStat, Log: s.log,
 	})
+	s.reports = catalog.NewReporter(s.store, s.log)
+	service.SetReporter(s.reports)
 	reader := changes.New(s.files.FS(), changes.WithCache(manifestEntries))
 	publisher := publish.New(s.files.FS(), s.files)
 	service.SetGuard(mv.NewGuard(mv.GuardConfig{
@@ -137,13 +141,18 @@ func (s *server) wire(ctx context.Context) error {
 	})
 	if s.jobs, err = jobs.New(jobs.Config{
 		Pool: s.pool, Log: s.log, Ledger: registry, Runner: refresher, Cleaner: cleaner, Planner: planner, Slots: s.cfg.RefreshSlots, Instance: s.instance,
+		Dropped: s.store, Reports: s.store, Obsolete: purge.NewTrimmer(s.store, s.files, s.log),
+		Purger: purge.New(purge.Config{Registry: s.store, Documents: service, FS: s.files.FS(), Files: s.files, Log: s.log}),
 	}); err != nil {
 		return err
 	}
 	views := mv.NewService(mv.ServiceConfig{
 		Registry: registry, Requests: jobs.NewRequests(s.pool, registry, queue, s.jobs.Wake), Catalog: service, Engine: s.engine,
 	})
-	handler, err := api.New(api.Config{Catalog: service, Planner: planner, Views: views, Log: s.log, Ready: s.problems, Metrics: metrics})
+	handler, err := api.New(api.Config{
+		Catalog: service, Planner: planner, Views: views, Log: s.log, Ready: s.problems, Metrics: metrics,
+		Warehouses: catalog.NewWarehouses(s.store, s.files, s.cfg.WarehouseBase), Life: service,
+	})
 	if err != nil {
 		return err
 	}
@@ -160,7 +169,8 @@ func (s *server) prepare(ctx context.Context) error {
 	if s.prepared.Load() {
 		return nil
 	}
-	if err := s.store.EnsureWarehouse(ctx, s.warehouse); err != nil {
+	settings := catalog.WarehouseSettings{Warehouse: s.warehouse, SoftDelete: s.cfg.SoftDelete}
+	if err := s.store.EnsureWarehouseWith(ctx, settings); err != nil {
 		return err
 	}
 	s.prepared.Store(true)
@@ -226,6 +236,7 @@ func (s *server) serve(ctx context.Context) error {
 	if shutErr := s.http.Shutdown(grace); shutErr != nil {
 		s.log.WarnContext(grace, "requests were cut off", slog.Any("error", shutErr))
 	}
+	s.reports.Close(grace) // no request adds to them any more
 	if <-started {
 		if stopErr := s.jobs.Stop(grace); stopErr != nil {
 			s.log.WarnContext(grace, "refreshes were cut off", slog.Any("error", stopErr))
@@ -269,6 +280,9 @@ func (s *server) startJobs(ctx context.Context) <-chan bool {
 }
 
 func (s *server) close() {
+	if s.reports != nil {
+		s.reports.Close(context.Background()) // closed already after a shutdown; bounded by itself
+	}
 	if s.engine != nil {
 		if err := s.engine.Close(); err != nil {
 			s.log.Warn("engine", slog.Any("error", err))

@@ -2,7 +2,6 @@ package linear
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,8 +108,8 @@ func (c *client) mutate(ctx context.Context, method, path string, body any) (ans
 	for o == unknown && header != nil && !c.paused() {
 		c.recover(ctx)
 		again := c.request(ctx, method, path, body, header)
-		if again.neverSent() || again.status == http.StatusServiceUnavailable {
-			continue // nothing is known about the attempt before
+		if again.neverSent() || again.status == http.StatusServiceUnavailable || bytes.Contains(again.body, []byte("Nothing was changed")) {
+			continue // that is about this attempt, not about the one before
 		}
 		a, o = again, c.judge(method, path, again)
 	}
@@ -179,12 +178,4 @@ func (c *client) paused() bool {
 	default:
 		return false
 	}
-}
-
-func gunzip(packed []byte) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(r)
 }

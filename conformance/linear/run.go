@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -241,7 +240,7 @@ func (r *Run) record(group int, op operation) {
 	r.mu.Lock()
 	r.counts[op.out.outcome]++
 	reads := op.in.kind == opLoad || op.in.kind == opExists || op.in.kind == opList
-	if op.out.outcome != refused && !(reads && op.out.outcome == unknown) {
+	if op.out.outcome != refused && (op.out.outcome != unknown || !reads) {
 		r.histories[group].ops = append(r.histories[group].ops, op)
 	}
 	var twice []string
@@ -265,16 +264,3 @@ func (r *Run) record(group int, op operation) {
 }
 
 func (r *Run) now() time.Duration { return time.Since(r.began) }
-
-// readMetadata reads a metadata file of the warehouse.
-func readMetadata(location string) ([]byte, error) {
-	path, local := strings.CutPrefix(location, "file://")
-	if !local || !filepath.IsAbs(path) {
-		return nil, fmt.Errorf("%s is no local file", location)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil || !strings.HasSuffix(path, ".gz.metadata.json") {
-		return text, err
-	}
-	return gunzip(text)
-}

@@ -118,7 +118,7 @@ func (g *tableGen) requirement() string {
 	case 4:
 		return object("type", "assert-default-sort-order-id", "default-sort-order-id", s.DefaultOrder+g.off())
 	case 5:
-		if g.often(8) {
+		if g.often(5) {
 			return object("type", "assert-create")
 		}
 		return object("type", "assert-table-uuid", "uuid", pick(g.Rand, "$uuid", "$uuid", "$uuid", "4b3c1a52-7d14-4d35-a5ac-8f2e0f6f8a11"))
@@ -346,7 +346,7 @@ func (g *tableGen) rare() []string {
 	case 0:
 		return []string{update("upgrade-format-version", "format-version", g.state.FormatVersion)}
 	case 1:
-		return []string{update("upgrade-format-version", "format-version", pick(g.Rand, 1, 2, 2, 3, 3, 4))}
+		return []string{update("upgrade-format-version", "format-version", pick(g.Rand, 1, 2, 2, 3, 3))}
 	case 2:
 		return []string{update("set-location", "location", here+"/moved")}
 	default:

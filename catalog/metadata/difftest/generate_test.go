@@ -2,6 +2,8 @@ package difftest
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -144,7 +146,7 @@ func (g *generator) schema() []string {
 	fields := []string{`{"id":1,"name":"id","required":true,"type":"long"}`, `{"id":2,"name":"day","required":false,"type":"date"}`}
 	known := columns[1]
 	if g.table.FormatVersion() > 2 || g.rarely("too new") {
-		known = append(known[:len(known):len(known)], columns[3]...)
+		known = append(slices.Clip(known), columns[3]...)
 	}
 	if n := rapid.IntRange(0, len(known)).Draw(g.T, "column"); n > 0 {
 		fields = append(fields, fmt.Sprintf(`{"id":%d,"name":"c","required":false,"type":%s,"doc":"d"}`, 20+n, known[n-1]))
@@ -281,9 +283,9 @@ func (g *generator) requirement(t *metadata.Table) string {
 	}
 	name, id := g.refName(), "null"
 	if r, ok := t.Ref(name); ok && rapid.Bool().Draw(g.T, "right") {
-		id = fmt.Sprint(r.SnapshotID)
+		id = strconv.FormatInt(r.SnapshotID, 10)
 	} else if rapid.Bool().Draw(g.T, "some") {
-		id = fmt.Sprint(pick(g, "id", append(t.SnapshotIDs(), 424242)...))
+		id = strconv.FormatInt(pick(g, "id", append(t.SnapshotIDs(), 424242)...), 10)
 	}
 	return fmt.Sprintf(`{"type":"assert-ref-snapshot-id","ref":%q,"snapshot-id":%s}`, name, id)
 }

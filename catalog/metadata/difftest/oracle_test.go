@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func newTable(version int) (*metadata.Table, error) {
 			{"id":2,"name":"day","required":false,"type":"date"},
 			{"id":3,"name":"tags","required":false,"type":{"type":"list","element-id":4,"element-required":false,"element":"string"}}]}`),
 		PartitionSpec: json.RawMessage(`{"spec-id":0,"fields":[{"source-id":2,"field-id":1000,"name":"day","transform":"identity"}]}`),
-		Properties:    map[string]string{"format-version": fmt.Sprint(version), "owner": "ann"},
+		Properties:    map[string]string{"format-version": strconv.Itoa(version), "owner": "ann"},
 		Now:           at(0),
 	})
 	if err != nil {

@@ -67,6 +67,9 @@ func compare(t *testing.T, g *generator, base *metadata.Table, updates []string,
 		g.Fatalf("we can't read our output: %v\n%s", err, ours.Bytes())
 	}
 	if _, err := table.ParseMetadataBytes(ours.Bytes()); err != nil {
+		if theirErr != nil && known(differences, nil, err) {
+			return base // what they refuse to make they refuse to read
+		}
 		g.Fatalf("iceberg-go can't read our output: %v\n%s after %s", err, ours.Bytes(), list(updates))
 	}
 	return next
@@ -82,8 +85,11 @@ func TestRequirements(t *testing.T) {
 		}
 		g := &generator{T: r, next: 100}
 		for range rapid.IntRange(1, 3).Draw(r, "commits") {
-			if next, err := ourTable(tbl, g.second+1, g.commit(tbl)); err == nil {
-				tbl = next
+			updates := g.commit(tbl)
+			if next, err := ourTable(tbl, g.second, updates); err == nil {
+				if _, err := table.ParseMetadataBytes(next.Bytes()); err == nil { // else see TestTable
+					tbl = next
+				}
 			}
 		}
 		for range 6 {

@@ -34,7 +34,7 @@ func newAddress(ctx context.Context, cfg Config, acct *account) (address, error)
 	if err := removeRecordedSocketDir(cfg.Dir); err != nil {
 		return address{}, err
 	}
-	if !cfg.tcp {
+	if !cfg.TCP {
 		if dir := filepath.Join(cfg.Dir, "run"); fits(dir) && acct.passes(cfg.Dir) && privateDir(dir, acct) == nil && takesSocket(ctx, dir) {
 			return address{socketDir: dir, port: socketPort}, nil
 		}

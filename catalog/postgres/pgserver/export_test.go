@@ -10,7 +10,7 @@ var ServerProcesses = serverProcesses
 
 // WithoutSockets makes cfg behave as on a file system that has no sockets.
 func WithoutSockets(cfg Config) Config {
-	cfg.tcp = true
+	cfg.TCP = true
 	return cfg
 }
 

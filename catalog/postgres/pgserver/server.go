@@ -39,8 +39,9 @@ type Config struct {
 	Binaries Binaries
 	// CacheDir keeps fetched binaries; empty means the user's cache folder.
 	CacheDir string
-
-	tcp bool // for tests: behave as if no Unix socket could be made
+	// TCP lets the server listen on the loopback address, with a password, as it does where
+	// no Unix socket can be made: for clients that know no other way.
+	TCP bool
 }
 
 func (c Config) dataDir() string { return filepath.Join(c.Dir, "postgres") }
