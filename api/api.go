@@ -26,7 +26,9 @@ type Config struct {
 	// tables; nil leaves them out.
 	Warehouses Warehouses
 	Life       Life
-	Log        *slog.Logger // nil: nothing is logged
+	// Functions makes functions; required where Life is.
+	Functions FunctionWriter
+	Log       *slog.Logger // nil: nothing is logged
 	// Ready reports what keeps this process from serving; nil or no problem means ready.
 	Ready func(context.Context) []Problem
 	// Metrics is where request metrics are registered and what /metrics shows. Nil: a
@@ -87,10 +89,11 @@ func New(c Config) (*echo.Echo, error) {
 
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.Binder = bodyBinder{limit: c.MaxBodyBytes, timeout: c.BodyTimeout}
+	binder := bodyBinder{limit: c.MaxBodyBytes, timeout: c.BodyTimeout}
+	e.Binder = binder
 	e.HTTPErrorHandler = errorHandler(c.Log)
 	e.Pre(normalize)
-	e.Use(observe(c.Log, m), recoverPanics, compress, refuseCrossOrigin(), checkQuery, receipts)
+	e.Use(observe(c.Log, m), recoverPanics, compress, refuseCrossOrigin(), checkQuery, receipts, tokenForm(binder))
 
 	s := &server{catalog: c.Catalog, planner: c.Planner}
 	rest.RegisterHandlers(e, rest.NewStrictHandler(s, nil))
@@ -100,7 +103,7 @@ func New(c Config) (*echo.Echo, error) {
 		mvrest.RegisterHandlers(e, mvrest.NewStrictHandler(v, nil))
 	}
 	if c.Warehouses != nil && c.Life != nil {
-		managerest.RegisterHandlers(e, managerest.NewStrictHandler(&manageServer{warehouses: c.Warehouses, life: c.Life}, nil))
+		managerest.RegisterHandlers(e, managerest.NewStrictHandler(&manageServer{warehouses: c.Warehouses, life: c.Life, functions: c.Functions}, nil))
 	}
 	registerHealth(e, c.Ready, c.Metrics)
 	return e, nil

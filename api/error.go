@@ -104,6 +104,8 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(retryAfter.Seconds())))
 		}
 		if c.Request().Method == http.MethodHead {
+			// The headers are those that a GET would get.
+			c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 			_ = c.NoContent(a.status) // fails only if the connection is gone
 			return
 		}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"github.com/catalogd/catalogd/api/managerest"
 	"github.com/catalogd/catalogd/api/rest"
 )
 
@@ -35,4 +36,28 @@ func (s *server) LoadFunction(ctx context.Context, req rest.LoadFunctionRequestO
 		return nil, err
 	}
 	return rest.LoadFunction200JSONResponse{Metadata: f}, nil
+}
+
+// PutFunction handles PUT /catalogd/v1/{warehouse}/namespaces/{namespace}/functions/{function}.
+func (s *manageServer) PutFunction(ctx context.Context, req managerest.PutFunctionRequestObject) (managerest.PutFunctionResponseObject, error) {
+	id, err := identOf(req.Namespace, req.Function)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.functions.PutFunction(ctx, req.Warehouse, id, *req.Body); err != nil {
+		return nil, err
+	}
+	return managerest.PutFunction204Response{}, nil
+}
+
+// DropFunction handles DELETE /catalogd/v1/{warehouse}/namespaces/{namespace}/functions/{function}.
+func (s *manageServer) DropFunction(ctx context.Context, req managerest.DropFunctionRequestObject) (managerest.DropFunctionResponseObject, error) {
+	id, err := identOf(req.Namespace, req.Function)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.functions.DropFunction(ctx, req.Warehouse, id); err != nil {
+		return nil, err
+	}
+	return managerest.DropFunction204Response{}, nil
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/catalogd/catalogd/api/managerest"
@@ -36,15 +37,26 @@ type Life interface {
 	MetricsReports(ctx context.Context, warehouse string, id catalog.TableIdent, p catalog.ReportPage) (catalog.Page[catalog.Report], error)
 }
 
+// FunctionWriter is how the handlers make functions.
+type FunctionWriter interface {
+	// PutFunction fails with KindInvalid and KindNoSuchNamespace.
+	PutFunction(ctx context.Context, warehouse string, id catalog.TableIdent, metadata json.RawMessage) error
+	// DropFunction fails with KindNoSuchFunction.
+	DropFunction(ctx context.Context, warehouse string, id catalog.TableIdent) error
+}
+
 var (
 	_ Warehouses = (*catalog.Warehouses)(nil)
 	_ Life       = (*catalog.Service)(nil)
+
+	_ FunctionWriter = (*catalog.Service)(nil)
 )
 
 // manageServer implements the operations that manage warehouses and the life of tables.
 type manageServer struct {
 	warehouses Warehouses
 	life       Life
+	functions  FunctionWriter
 }
 
 var _ managerest.StrictServerInterface = (*manageServer)(nil)

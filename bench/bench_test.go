@@ -28,7 +28,7 @@ func tiny(t *testing.T, fault string, only ...string) options {
 		database: pgtest.Pool(t).Config().ConnString(), env: []string{faultVariable + "=" + fault}, reference: []string{self, referenceArgument},
 		scale: scale{
 			budget: time.Hour, rounds: 2, loadRounds: 2, loadTime: 60 * time.Millisecond, commitTime: time.Minute, sizes: []int{3, 5}, clients: []int{1, 8}, commits: 12,
-			referenceRounds: 1, referenceTime: 60 * time.Millisecond, referenceSizes: [3]int{2, 3, 60}, warmUp: 10 * time.Millisecond, hotCommits: 24,
+			referenceRounds: 1, referenceTime: 60 * time.Millisecond, referenceSizes: [3]int{2, 3, 60}, warmUp: 10 * time.Millisecond, hotRounds: 2, hotCommits: 24,
 		},
 	}
 }

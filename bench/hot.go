@@ -54,7 +54,7 @@ func (b *bench) hotTable(ctx context.Context) error {
 	for _, r := range rivals {
 		r.reset()
 	}
-	series, err := measure.Contest(ctx, measure.Plan{Rounds: b.scale.rounds, Limits: limits}, contenders...)
+	series, err := measure.Contest(ctx, measure.Plan{Rounds: b.scale.hotRounds, Limits: limits}, contenders...)
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,8 @@ type scale struct {
 	referenceTime   time.Duration // of a round of loads
 	referenceSizes  [3]int        // snapshots: small, large, huge
 	warmUp          time.Duration // of a server that compiles while it runs
-	hotCommits      int           // of all clients in a round
+	hotRounds       int
+	hotCommits      int // of all clients in a round
 	listTables      int
 
 	memoryTables int
@@ -146,7 +147,7 @@ func fullScale() scale {
 		budget: 7 * time.Minute, rounds: 5, loadRounds: 7, loadTime: 300 * time.Millisecond, commitTime: 6 * time.Second,
 		sizes: []int{10, 100, 1000}, clients: []int{1, mostClients}, commits: 60,
 		referenceRounds: 3, referenceTime: time.Second, referenceSizes: [3]int{100, 1000, 9000}, warmUp: 3 * time.Second,
-		hotCommits: 200, listTables: 10_000, memoryTables: 1000, memoryTime: time.Minute,
+		hotRounds: 3, hotCommits: 320, listTables: 10_000, memoryTables: 1000, memoryTime: time.Minute,
 		mvCommits: 30, days: 365, rowsPerDay: 900, appends: 5,
 	}
 }
@@ -156,7 +157,7 @@ func quickScale() scale {
 		budget: 150 * time.Second, rounds: 3, loadRounds: 3, loadTime: 100 * time.Millisecond, commitTime: 3 * time.Second,
 		sizes: []int{10, 100}, clients: []int{1, mostClients}, commits: 20,
 		referenceRounds: 2, referenceTime: 500 * time.Millisecond, referenceSizes: [3]int{100, 1000, 9000}, warmUp: time.Second,
-		hotCommits: 80, listTables: 10_000, memoryTables: 160, memoryCache: 64 << 20, memoryTime: 20 * time.Second,
+		hotRounds: 2, hotCommits: 80, listTables: 10_000, memoryTables: 160, memoryCache: 64 << 20, memoryTime: 20 * time.Second,
 		mvCommits: 10, days: 60, rowsPerDay: 900, appends: 2,
 	}
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/catalogd/catalogd/catalog/metadata"
@@ -48,6 +49,13 @@ func (s *Service) registerTable(ctx context.Context, warehouse string, id TableI
 	t, err := metadata.ParseTable(plain)
 	if err != nil {
 		return Loaded{}, Errorf(KindInvalid, "%s is not the metadata file of an Iceberg table: %s", location, err.Error())
+	}
+	if current != nil && current.UUID != t.UUID() {
+		// Another table in its place is as good as a drop.
+		target := Target{Type: TypeTable, Ident: id}
+		if protected, err := s.store.Protected(ctx, w.Name, target); err != nil || protected {
+			return Loaded{}, cmp.Or(err, error(ErrProtected(target)))
+		}
 	}
 	p := &TableProposal{Warehouse: w, Ident: id, Row: current, Table: t}
 	if err := s.guard.Table(ctx, p); err != nil {

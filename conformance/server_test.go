@@ -68,7 +68,8 @@ func (s *server) start() error {
 		return err
 	}
 	s.exited = make(chan struct{})
-	s.cmd = exec.CommandContext(context.Background(), binary, "dev", "--data-dir", filepath.Join(s.folder, "data"), "--listen", "127.0.0.1:0")
+	s.cmd = exec.CommandContext(context.Background(), binary, "dev", "--data-dir", filepath.Join(s.folder, "data"), "--listen", "127.0.0.1:0",
+		"--plan-page-files", "2") // scans of a few files have several pages
 	s.cmd.Stderr = s
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {

@@ -287,4 +287,20 @@ func TestFunctions(t *testing.T) {
 	s.do("GET", s.path()+"/functions/"+url.PathEscape("né"), nil).refused(t, 404, "NoSuchFunctionException", s.full("né"))
 	s.do("GET", restBase+"/namespaces/nowhere/functions", nil).refused(t, 404, "NoSuchNamespaceException", "nowhere")
 	s.do("GET", restBase+"/namespaces/nowhere/functions/f", nil).refused(t, 404, "NoSuchNamespaceException", "nowhere")
+	own := ownBase + "/namespaces/" + encodeNamespace(s.levels) + "/functions/double"
+	const metadata = `{"function-uuid":"0197d1c2-4a10-7c3d-8e21-5a6b7c8d9e0f","format-version":1,"x-foreign":12345678901234567890,` +
+		`"definitions":[{"definition-id":"int","parameters":[{"name":"x","type":"int"}],"return-type":"int","function-type":"udf",` +
+		`"current-version-id":1,"versions":[{"version-id":1,"representations":[{"type":"sql","dialect":"trino","sql":"x * 2"}]}]}],"definition-log":[]}`
+	s.must("PUT", own, metadata)
+	if got := s.must("GET", s.path()+"/functions/double", nil).at(t, "metadata"); got != metadata {
+		t.Errorf("loaded %s", got)
+	}
+	s.must("GET", s.path()+"/functions", nil).want(t, `"double"`, "identifiers", 0, "name")
+	for _, wrong := range []string{"function-uuid", "format-version", "definition-log", "return-type", "current-version-id"} {
+		s.do("PUT", own, strings.Replace(metadata, wrong, "x", 1)).refused(t, 400, "BadRequestException", wrong)
+	}
+	s.do("PUT", ownBase+"/namespaces/nowhere/functions/f", metadata).refused(t, 404, "NoSuchNamespaceException", "nowhere")
+	s.do("DELETE", s.path(), nil).refused(t, 409, "NamespaceNotEmptyException", "function")
+	s.must("DELETE", own, nil)
+	s.do("DELETE", own, nil).refused(t, 404, "NoSuchFunctionException", "double")
 }

@@ -209,6 +209,9 @@ func (e *Enqueuer) enqueueDropped(ctx context.Context, tx pgx.Tx, tables []catal
 	return nil
 }
 
+const keptUntilSQL = `
+SELECT object_uuid::text, expires_at FROM dropped_object WHERE object_uuid = ANY($1::uuid[]) AND dropped_at = now()`
+
 // keptUntil is until when tables that this transaction drops can come back, for those
 // that can.
 func keptUntil(ctx context.Context, tx pgx.Tx, tables []catalog.Pointer) (map[string]time.Time, error) {
@@ -216,8 +219,7 @@ func keptUntil(ctx context.Context, tx pgx.Tx, tables []catalog.Pointer) (map[st
 	for i, p := range tables {
 		uuids[i] = p.UUID
 	}
-	rows, err := tx.Query(ctx, `SELECT object_uuid::text, expires_at FROM dropped_object
-		WHERE object_uuid = ANY($1::uuid[]) AND dropped_at = now()`, uuids) //nolint:rowserrcheck // pgx.ForEachRow checks it
+	rows, err := tx.Query(ctx, keptUntilSQL, uuids) //nolint:rowserrcheck // pgx.ForEachRow checks it
 	if err != nil {
 		return nil, err
 	}

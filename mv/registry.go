@@ -131,11 +131,18 @@ type Registration struct {
 	Suspended bool
 }
 
+// KeptName is a [Key] as it is kept.
+type KeptName struct {
+	Warehouse string `json:"warehouse"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
 // KeptRegistration is what the registry remembers of a materialized view that was dropped
 // and can come back. It is stored as JSON.
 type KeptRegistration struct {
 	Definition Definition `json:"definition"`
-	Names      []Key      `json:"names"`
+	Names      []KeptName `json:"names"`
 	Suspended  bool       `json:"suspended"`
 }
 

@@ -37,16 +37,18 @@ func (g *Guard) Undrop(ctx context.Context, p *catalog.UndropProposal) error {
 		}
 	}
 	old := map[Key]Key{KeyOf(d.Warehouse, row.Ident): KeyOf(d.Warehouse, p.To), KeyOf(d.Warehouse, d.Storage): KeyOf(d.Warehouse, p.StorageTo)}
-	for i, k := range kept.Names {
-		if now, ok := old[k]; ok {
-			kept.Names[i] = now
+	names := make([]Key, len(kept.Names))
+	for i, n := range kept.Names {
+		names[i] = Key(n)
+		if now, ok := old[names[i]]; ok {
+			names[i] = now
 		}
 	}
 	d.Ident = p.To
 	if p.Storage != nil {
 		d.Storage = p.StorageTo
 	}
-	p.Attachment = &Registration{Definition: d, Names: kept.Names, Suspended: kept.Suspended}
+	p.Attachment = &Registration{Definition: d, Names: names, Suspended: kept.Suspended}
 	return nil
 }
 

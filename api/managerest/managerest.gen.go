@@ -49,6 +49,9 @@ type ErrorModel struct {
 	Type    string `json:"type"`
 }
 
+// FunctionMetadata defines model for FunctionMetadata.
+type FunctionMetadata = json.RawMessage
+
 // Identifier defines model for Identifier.
 type Identifier struct {
 	Name      string   `json:"name"`
@@ -142,6 +145,9 @@ type WarehouseUpdate struct {
 	SoftDeleteRetentionMs *int64  `json:"soft-delete-retention-ms,omitempty"`
 }
 
+// FunctionInPath defines model for functionInPath.
+type FunctionInPath = string
+
 // NamespaceInPath defines model for namespaceInPath.
 type NamespaceInPath = string
 
@@ -232,6 +238,9 @@ type CreateWarehouseJSONRequestBody = NewWarehouse
 // UpdateWarehouseJSONRequestBody defines body for UpdateWarehouse for application/json ContentType.
 type UpdateWarehouseJSONRequestBody = WarehouseUpdate
 
+// PutFunctionJSONRequestBody defines body for PutFunction for application/json ContentType.
+type PutFunctionJSONRequestBody = FunctionMetadata
+
 // SetNamespaceProtectionJSONRequestBody defines body for SetNamespaceProtection for application/json ContentType.
 type SetNamespaceProtectionJSONRequestBody = ProtectionChange
 
@@ -267,6 +276,12 @@ type ServerInterface interface {
 	// ExpireDropped Give up a dropped object before its time is over
 	// (DELETE /catalogd/v1/{warehouse}/dropped/{uuid})
 	ExpireDropped(ctx echo.Context, warehouse WarehouseInPath, uuid UUIDInPath, params ExpireDroppedParams) error
+	// DropFunction Drop a function
+	// (DELETE /catalogd/v1/{warehouse}/namespaces/{namespace}/functions/{function})
+	DropFunction(ctx echo.Context, warehouse WarehouseInPath, namespace NamespaceInPath, function FunctionInPath) error
+	// PutFunction Make a function, or replace it
+	// (PUT /catalogd/v1/{warehouse}/namespaces/{namespace}/functions/{function})
+	PutFunction(ctx echo.Context, warehouse WarehouseInPath, namespace NamespaceInPath, function FunctionInPath) error
 	// GetNamespaceProtection Whether a namespace is protected
 	// (GET /catalogd/v1/{warehouse}/namespaces/{namespace}/protection)
 	GetNamespaceProtection(ctx echo.Context, warehouse WarehouseInPath, namespace NamespaceInPath) error
@@ -440,6 +455,70 @@ func (w *ServerInterfaceWrapper) ExpireDropped(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ExpireDropped(ctx, warehouse, uuid, params)
+	return err
+}
+
+// DropFunction converts echo context to params.
+func (w *ServerInterfaceWrapper) DropFunction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "warehouse" -------------
+	var warehouse WarehouseInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "warehouse", ctx.Param("warehouse"), &warehouse, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter warehouse: %s", err))
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace NamespaceInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", ctx.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Path parameter "function" -------------
+	var function FunctionInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "function", ctx.Param("function"), &function, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter function: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DropFunction(ctx, warehouse, namespace, function)
+	return err
+}
+
+// PutFunction converts echo context to params.
+func (w *ServerInterfaceWrapper) PutFunction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "warehouse" -------------
+	var warehouse WarehouseInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "warehouse", ctx.Param("warehouse"), &warehouse, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter warehouse: %s", err))
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace NamespaceInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", ctx.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Path parameter "function" -------------
+	var function FunctionInPath
+
+	err = runtime.BindStyledParameterWithOptions("simple", "function", ctx.Param("function"), &function, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter function: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PutFunction(ctx, warehouse, namespace, function)
 	return err
 }
 
@@ -766,6 +845,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/catalogd/v1/:warehouse/namespaces/:namespace/views/:view/protection", wrapper.GetViewProtection, options.OperationMiddlewares["getViewProtection"]...)
 	router.PUT(options.BaseURL+"/catalogd/v1/:warehouse/namespaces/:namespace/views/:view/protection", wrapper.SetViewProtection, options.OperationMiddlewares["setViewProtection"]...)
 	router.GET(options.BaseURL+"/catalogd/v1/:warehouse/namespaces/:namespace/tables/:table/metrics-reports", wrapper.ListMetricsReports, options.OperationMiddlewares["listMetricsReports"]...)
+	router.DELETE(options.BaseURL+"/catalogd/v1/:warehouse/namespaces/:namespace/functions/:function", wrapper.DropFunction, options.OperationMiddlewares["dropFunction"]...)
+	router.PUT(options.BaseURL+"/catalogd/v1/:warehouse/namespaces/:namespace/functions/:function", wrapper.PutFunction, options.OperationMiddlewares["putFunction"]...)
 
 }
 
@@ -1444,6 +1525,195 @@ type ExpireDropped5XXJSONResponse struct {
 }
 
 func (response ExpireDropped5XXJSONResponse) VisitExpireDroppedResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DropFunctionRequestObject struct {
+	Warehouse WarehouseInPath `json:"warehouse"`
+	Namespace NamespaceInPath `json:"namespace"`
+	Function  FunctionInPath  `json:"function"`
+}
+
+type DropFunctionResponseObject interface {
+	VisitDropFunctionResponse(w http.ResponseWriter) error
+}
+
+type DropFunction204Response struct {
+}
+
+func (response DropFunction204Response) VisitDropFunctionResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DropFunction400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response DropFunction400JSONResponse) VisitDropFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DropFunction404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response DropFunction404JSONResponse) VisitDropFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DropFunction503JSONResponse struct{ UnavailableJSONResponse }
+
+func (response DropFunction503JSONResponse) VisitDropFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DropFunction5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response DropFunction5XXJSONResponse) VisitDropFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutFunctionRequestObject struct {
+	Warehouse WarehouseInPath `json:"warehouse"`
+	Namespace NamespaceInPath `json:"namespace"`
+	Function  FunctionInPath  `json:"function"`
+	Body      *PutFunctionJSONRequestBody
+}
+
+type PutFunctionResponseObject interface {
+	VisitPutFunctionResponse(w http.ResponseWriter) error
+}
+
+type PutFunction204Response struct {
+}
+
+func (response PutFunction204Response) VisitPutFunctionResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type PutFunction400JSONResponse struct{ BadRequestJSONResponse }
+
+func (response PutFunction400JSONResponse) VisitPutFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutFunction404JSONResponse struct{ NotFoundJSONResponse }
+
+func (response PutFunction404JSONResponse) VisitPutFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutFunction413JSONResponse struct{ TooLargeJSONResponse }
+
+func (response PutFunction413JSONResponse) VisitPutFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutFunction415JSONResponse struct{ UnsupportedMediaJSONResponse }
+
+func (response PutFunction415JSONResponse) VisitPutFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutFunction503JSONResponse struct{ UnavailableJSONResponse }
+
+func (response PutFunction503JSONResponse) VisitPutFunctionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutFunction5XXJSONResponse struct {
+	Body       ErrorDocument
+	StatusCode int
+}
+
+func (response PutFunction5XXJSONResponse) VisitPutFunctionResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2307,6 +2577,12 @@ type StrictServerInterface interface {
 	// ExpireDropped Give up a dropped object before its time is over
 	// (DELETE /catalogd/v1/{warehouse}/dropped/{uuid})
 	ExpireDropped(ctx context.Context, request ExpireDroppedRequestObject) (ExpireDroppedResponseObject, error)
+	// DropFunction Drop a function
+	// (DELETE /catalogd/v1/{warehouse}/namespaces/{namespace}/functions/{function})
+	DropFunction(ctx context.Context, request DropFunctionRequestObject) (DropFunctionResponseObject, error)
+	// PutFunction Make a function, or replace it
+	// (PUT /catalogd/v1/{warehouse}/namespaces/{namespace}/functions/{function})
+	PutFunction(ctx context.Context, request PutFunctionRequestObject) (PutFunctionResponseObject, error)
 	// GetNamespaceProtection Whether a namespace is protected
 	// (GET /catalogd/v1/{warehouse}/namespaces/{namespace}/protection)
 	GetNamespaceProtection(ctx context.Context, request GetNamespaceProtectionRequestObject) (GetNamespaceProtectionResponseObject, error)
@@ -2559,6 +2835,83 @@ func (sh *strictHandler) ExpireDropped(ctx echo.Context, warehouse WarehouseInPa
 		return err
 	} else if validResponse, ok := response.(ExpireDroppedResponseObject); ok {
 		return validResponse.VisitExpireDroppedResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DropFunction operation middleware
+func (sh *strictHandler) DropFunction(ctx echo.Context, warehouse WarehouseInPath, namespace NamespaceInPath, function FunctionInPath) error {
+	var request DropFunctionRequestObject
+
+	request.Warehouse = warehouse
+	request.Namespace = namespace
+	request.Function = function
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DropFunction(ctx.Request().Context(), request.(DropFunctionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DropFunction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DropFunctionResponseObject); ok {
+		return validResponse.VisitDropFunctionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PutFunction operation middleware
+func (sh *strictHandler) PutFunction(ctx echo.Context, warehouse WarehouseInPath, namespace NamespaceInPath, function FunctionInPath) error {
+	var request PutFunctionRequestObject
+
+	request.Warehouse = warehouse
+	request.Namespace = namespace
+	request.Function = function
+
+	var body PutFunctionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutFunction(ctx.Request().Context(), request.(PutFunctionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutFunction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PutFunctionResponseObject); ok {
+		return validResponse.VisitPutFunctionResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

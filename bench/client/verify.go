@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"net/http"
 	"sync"
 )
@@ -43,10 +44,11 @@ func NewVerifier(first Reply, want Want) (*Verifier, error) {
 	case !t.HasCurrent:
 		return nil, fmt.Errorf("the answer lacks its current snapshot %d", t.Current)
 	}
-	return &Verifier{
-		etag: first.ETag, bytes: len(first.Body), metadata: sha256.Sum256(t.Metadata),
-		seed: maphash.MakeSeed(), good: map[uint64]bool{},
-	}, nil
+	v := &Verifier{
+		etag: first.ETag, bytes: len(first.Body), metadata: sha256.Sum256(t.Metadata), seed: maphash.MakeSeed(),
+	}
+	v.good = map[uint64]bool{maphash.Bytes(v.seed, first.Body): true}
+	return v, nil
 }
 
 // ETag is the first answer's.
@@ -54,7 +56,9 @@ func (v *Verifier) ETag() string { return v.etag }
 
 // WithETag is the same expectation of a server with other ETags.
 func (v *Verifier) WithETag(etag string) *Verifier {
-	return &Verifier{etag: etag, bytes: v.bytes, metadata: v.metadata, seed: v.seed, good: map[uint64]bool{}}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return &Verifier{etag: etag, bytes: v.bytes, metadata: v.metadata, seed: v.seed, good: maps.Clone(v.good)}
 }
 
 // Bytes is the length of the first answer as it was sent.

@@ -22,6 +22,7 @@ type viewEdit struct {
 
 	before      *Version // the current version when the commit began
 	lastSchema  *int
+	newSchema   bool // the commit added a schema that was not there
 	lastVersion *int
 	added       map[int]bool
 	logged      json.RawMessage // the version-log entry of the last change of version
@@ -154,8 +155,14 @@ func (e *viewEdit) addSchemaUpdate(u *object) error {
 	if raw == nil {
 		return invalid("Cannot parse missing field: schema")
 	}
+	before := len(e.v.schemas)
 	id, err := e.addSchema(raw)
-	e.lastSchema = &id
+	isNew := len(e.v.schemas) > before
+	// The last added schema is a new one, as for Java, if the commit has any.
+	if isNew || !e.newSchema {
+		e.lastSchema = &id
+	}
+	e.newSchema = e.newSchema || isNew
 	return err
 }
 

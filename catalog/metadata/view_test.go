@@ -147,6 +147,31 @@ func TestView_Versions(t *testing.T) {
 	}
 }
 
+// A schema that the view had already is the last added one only if the commit adds none.
+func TestView_LastAddedSchema(t *testing.T) {
+	t.Parallel()
+	schema := func(id int) string {
+		return fmt.Sprintf(`{"action":"add-schema","schema":{"type":"struct","fields":[{"id":%d,"name":"n","required":false,"type":"int"}]}}`, id)
+	}
+	for name, c := range map[string]struct {
+		updates []string
+		want    int
+	}{
+		"known":           {[]string{schema(7)}, 2},
+		"known, known":    {[]string{schema(6), schema(7)}, 2},
+		"new, known":      {[]string{schema(8), schema(7)}, 3},
+		"known, new":      {[]string{schema(7), schema(8)}, 3},
+		"new, new, known": {[]string{schema(8), schema(9), schema(7)}, 4},
+	} {
+		v := newView(t, "")
+		applyView(t, v, 1, schema(6), schema(7)) // they get 1 and 2
+		applyView(t, v, 2, append(c.updates, addVersion(2, -1, "select 2", ""), setCurrent(-1))...)
+		if got := v.CurrentVersion().SchemaID; got != c.want {
+			t.Errorf("%s: the version has schema %d, want %d", name, got, c.want)
+		}
+	}
+}
+
 func TestView_RollBack(t *testing.T) {
 	t.Parallel()
 	v := newView(t, "")

@@ -78,13 +78,13 @@ func (s *Store) LeasedUntil(ctx context.Context, uuid string) (time.Time, error)
 }
 
 // referrersSQL leaves out the tables that are known to have nothing outside of their
-// locations: nearly all.
+// locations, as long as it is known where these are: nearly all.
 const referrersSQL = `
 SELECT DISTINCT ON (o.metadata_location) o.catalog_name, o.table_namespace, o.table_name, coalesce(o.object_uuid::text, ''), o.metadata_location,
        r.object_uuid::text, r.metadata_location, r.location, r.snapshots, r.folders
   FROM owned_location o LEFT JOIN outside_reference r ON r.object_uuid = o.object_uuid
  WHERE o.iceberg_type = 'TABLE' AND o.metadata_location > $2 AND NOT o.being_purged AND o.drop_id IS DISTINCT FROM $1
-   AND (r.metadata_location IS DISTINCT FROM o.metadata_location OR cardinality(r.folders) > 0)
+   AND (r.metadata_location IS DISTINCT FROM o.metadata_location OR cardinality(r.folders) > 0 OR o.location_key IS NULL)
  ORDER BY o.metadata_location LIMIT $3`
 
 // Referrers lists tables of which it is not known that they have no files outside of

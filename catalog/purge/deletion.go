@@ -41,10 +41,10 @@ type deletion struct {
 	removed, outside, kept int64
 }
 
-// errStopped ends a run because somebody else has begun to use the location.
-type errStopped struct{ by string }
+// stoppedError ends a run because somebody else has begun to use the location.
+type stoppedError struct{ by string }
 
-func (e errStopped) Error() string { return "the location is used by " + e.by }
+func (e stoppedError) Error() string { return "the location is used by " + e.by }
 
 // all deletes everything, each file before what names it. stopped says who has come to
 // use the location, in which case the rest stays for good.
@@ -54,7 +54,7 @@ func (r *deletion) all(ctx context.Context) (stopped string, err error) {
 	if err == nil {
 		err = r.metadata(ctx)
 	}
-	if e, ok := err.(errStopped); ok { //nolint:errorlint // it is never wrapped
+	if e, ok := err.(stoppedError); ok { //nolint:errorlint // it is never wrapped
 		return e.by, nil
 	}
 	if err == nil {
@@ -151,7 +151,7 @@ func (r *deletion) flush(ctx context.Context) error {
 			return err
 		}
 		if with != "" || wait > 0 {
-			return errStopped{with}
+			return stoppedError{with}
 		}
 		r.asked = r.purger.now()
 	}

@@ -93,7 +93,10 @@ func (p *Purger) askReferrer(ctx context.Context, r catalog.Referrer, folder str
 			return err
 		}
 	}
-	if !slices.ContainsFunc(known.Folders, func(f string) bool { return overlaps(f, folder) }) {
+	// Its own location counts as well: a row that another catalog implementation wrote does
+	// not say where its table is.
+	places := append([]string{catalog.LocationKey(known.Location) + "/"}, known.Folders...)
+	if !slices.ContainsFunc(places, func(f string) bool { return overlaps(f, folder) }) {
 		return nil
 	}
 	if doc == nil {
@@ -102,7 +105,7 @@ func (p *Purger) askReferrer(ctx context.Context, r catalog.Referrer, folder str
 			return err
 		}
 	}
-	return p.every(ctx, doc, nil, func(path string) error {
+	return p.every(ctx, row, doc, nil, func(path string) error {
 		if !insideOf(path, folder) {
 			return nil
 		}
@@ -129,7 +132,7 @@ func (p *Purger) refers(ctx context.Context, row catalog.Pointer, doc *document,
 			seen[id] = true
 		}
 	}
-	err := p.every(ctx, doc, seen, func(path string) error {
+	err := p.every(ctx, row, doc, seen, func(path string) error {
 		if insideOf(path, own) {
 			return nil
 		}
@@ -147,8 +150,10 @@ func (p *Purger) refers(ctx context.Context, row catalog.Pointer, doc *document,
 	if err != nil {
 		return nil, err
 	}
-	out := &catalog.OutsideReference{UUID: uuid, MetadataLocation: row.MetadataLocation, Location: doc.Location, Snapshots: []int64{},
-		Folders: slices.AppendSeq([]string{}, maps.Keys(folders))}
+	out := &catalog.OutsideReference{
+		UUID: uuid, MetadataLocation: row.MetadataLocation, Location: doc.Location, Snapshots: []int64{},
+		Folders: slices.AppendSeq([]string{}, maps.Keys(folders)),
+	}
 	slices.Sort(out.Folders)
 	for _, s := range doc.Snapshots {
 		out.Snapshots = append(out.Snapshots, s.ID)
@@ -174,7 +179,10 @@ func joined(folders map[string]bool) map[string]bool {
 
 // every calls visit with all files that a table's metadata names, but for those that came
 // with snapshots in known. A manifest is read once.
-func (p *Purger) every(ctx context.Context, doc *document, known map[int64]bool, visit func(path string) error) error {
+func (p *Purger) every(ctx context.Context, row catalog.Pointer, doc *document, known map[int64]bool, visit func(path string) error) error {
+	if err := visit(row.MetadataLocation); err != nil {
+		return err
+	}
 	for _, path := range doc.statistics() {
 		if err := visit(path); err != nil {
 			return err

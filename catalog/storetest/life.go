@@ -11,9 +11,10 @@ import (
 	"github.com/catalogd/catalogd/catalog"
 )
 
-// keepDropped makes the warehouse keep dropped objects.
-func (f *fixture) keepDropped(d time.Duration) {
+// keepDropped makes the warehouse keep dropped objects for an hour.
+func (f *fixture) keepDropped() {
 	f.Helper()
+	d := time.Hour
 	if err := f.UpdateWarehouse(f.Context(), Warehouse, catalog.WarehouseUpdate{SoftDelete: &d}); err != nil {
 		f.Fatalf("UpdateWarehouse = %v", err)
 	}
@@ -44,7 +45,7 @@ func claimed(c catalog.Change) catalog.Change {
 }
 
 func testSoftDelete(t *testing.T, f *fixture) {
-	f.keepDropped(time.Hour)
+	f.keepDropped()
 	ns := f.namespace("ns")
 	c := swap(table(ns, "t", "m0"), "m1")
 	f.commit(table(ns, "t", "m0"))
@@ -116,7 +117,7 @@ func testSoftDeleteOff(t *testing.T, f *fixture) {
 }
 
 func testForgottenDrop(t *testing.T, f *fixture) {
-	f.keepDropped(time.Hour)
+	f.keepDropped()
 	c := table(f.namespace("ns"), "t", "m0")
 	f.commit(c)
 	forget := drop(c)
@@ -129,7 +130,7 @@ func testForgottenDrop(t *testing.T, f *fixture) {
 
 // testUndropRegistered: a table that was registered again is back already.
 func testUndropRegistered(t *testing.T, f *fixture) {
-	f.keepDropped(time.Hour)
+	f.keepDropped()
 	ns := f.namespace("ns")
 	c := table(ns, "t", "m0")
 	f.commit(c)
@@ -146,7 +147,7 @@ func testUndropRegistered(t *testing.T, f *fixture) {
 }
 
 func testExpireDropped(t *testing.T, f *fixture) {
-	f.keepDropped(time.Hour)
+	f.keepDropped()
 	ns := f.namespace("ns")
 	for _, purge := range []bool{false, true} {
 		c := table(ns, fmt.Sprintf("t%v", purge), fmt.Sprintf("m%v", purge))
@@ -173,7 +174,7 @@ func testExpireDropped(t *testing.T, f *fixture) {
 
 // testUndropOnce: of many who undrop the same object under different names one wins.
 func testUndropOnce(t *testing.T, f *fixture) {
-	f.keepDropped(time.Hour)
+	f.keepDropped()
 	c := table(f.namespace("ns"), "t", "m0")
 	f.commit(c)
 	f.commit(drop(c))
@@ -202,7 +203,7 @@ func testUndropOnce(t *testing.T, f *fixture) {
 }
 
 func testDroppedPages(t *testing.T, f *fixture) {
-	f.keepDropped(time.Hour)
+	f.keepDropped()
 	ns, other := f.namespace("ns"), f.namespace("other")
 	v := view(ns, "mv", "v0")
 	storage := table(ns, "mv__storage", "s0")

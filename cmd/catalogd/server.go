@@ -151,7 +151,7 @@ func (s *server) wire(ctx context.Context) error {
 	})
 	handler, err := api.New(api.Config{
 		Catalog: service, Planner: planner, Views: views, Log: s.log, Ready: s.problems, Metrics: metrics,
-		Warehouses: catalog.NewWarehouses(s.store, s.files, s.cfg.WarehouseBase), Life: service,
+		Warehouses: catalog.NewWarehouses(s.store, s.files, s.cfg.WarehouseBase), Life: service, Functions: service,
 	})
 	if err != nil {
 		return err

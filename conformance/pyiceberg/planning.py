@@ -3,7 +3,6 @@
 import datetime
 import decimal
 import random
-import uuid
 from collections import Counter
 
 import pyarrow as pa
@@ -42,7 +41,6 @@ from pyiceberg.types import (
     StringType,
     TimestampType,
     TimestamptzType,
-    UUIDType,
 )
 
 import lake
@@ -59,7 +57,6 @@ SCHEMA = Schema(
     NestedField(9, "b", BooleanType()),
     NestedField(10, "x", BinaryType()),
     NestedField(11, "f", FloatType()),
-    NestedField(12, "u", UUIDType()),
 )
 
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -72,7 +69,7 @@ def row(k):
     full = {
         "i": k, "l": k * 10**10, "d": k / 4, "s": f"key-{k:03d}-{'x' * (k % 30)}", "day": at.date(), "ts": at,
         "tz": at.replace(tzinfo=datetime.timezone.utc), "n": decimal.Decimal(k) / 4, "b": k % 2 == 0,
-        "x": bytes([k % 256, 255 - k % 256]), "f": k / 10, "u": uuid.UUID(int=k * 2**64).bytes,
+        "x": bytes([k % 256, 255 - k % 256]), "f": k / 10,
     }
     if k % 17 == 5:
         full["d"] = float("nan")
@@ -93,7 +90,7 @@ def leaves():
     }
     name = random.choice(list(values) + ["null", "nan", "b", "prefix"])
     if name == "null":
-        return random.choice([IsNull, NotNull])(random.choice(["i", "s", "ts", "u"]))
+        return random.choice([IsNull, NotNull])(random.choice(["i", "s", "ts"]))
     if name == "nan":
         return random.choice([IsNaN, NotNaN])("d")
     if name == "b":
@@ -149,7 +146,7 @@ def main():
         theirs = {t.file.file_path for t in table.scan(row_filter=e).plan_files()}
         lake.equal(rows(planned.scan(row_filter=e)), rows(table.scan(row_filter=e)), f"rows of {e}")
         left_out += len(everything - ours)
-        if "NaN" not in repr(e) and "term='d'" not in repr(e).replace("Reference(name='d')", "term='d'") and "Reference(name='f')" not in repr(e):
+        if "'d'" not in repr(e) and "'f'" not in repr(e):  # NaN may lie above every bound
             lake.holds(ours <= theirs, f"{e}: the server plans {ours - theirs}, which PyIceberg does without")
     lake.holds(left_out > 300, f"only {left_out} files were left out")
     first = table.history()[0].snapshot_id

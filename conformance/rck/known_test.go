@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -15,6 +16,8 @@ type difference struct {
 	ours, theirs *regexp.Regexp
 	// Tells whether it is all that two documents differ in; nil if not both have to accept.
 	document func(ours, theirs map[string]any) bool
+	// Commits to a new table, of format version 2, of which the last one shows the difference.
+	example []string
 }
 
 var accepted = regexp.MustCompile(`^200$`)
@@ -23,39 +26,57 @@ var known = []difference{
 	{
 		why:  "encryption keys begin with format version 3",
 		ours: regexp.MustCompile(`^400 .*encryption key: not supported until v3`), theirs: accepted,
+		example: []string{commitOf(update("add-encryption-key", "encryption-key", map[string]string{"key-id": "k", "encrypted-key-metadata": "c2VjcmV0"}))},
 	},
 	{
 		why:  "statistics of a snapshot that the table does not have describe nothing",
 		ours: regexp.MustCompile(`^400 Cannot set statistics for unknown snapshot`), theirs: accepted,
+		example: []string{commitOf(update("set-partition-statistics", "partition-statistics",
+			map[string]any{"snapshot-id": 404, "statistics-path": here + "/p.parquet", "file-size-in-bytes": 1}))},
 	},
 	{
 		why:  "every update has to be valid by itself, also if a later one makes up for it",
 		ours: regexp.MustCompile(`^400 Cannot set default (partition spec|sort order) to unknown`), theirs: regexp.MustCompile(`^200|^500 .*"(spec|sortOrder)" is null`),
+		example: []string{commitOf(update("set-default-spec", "spec-id", 7), update("set-default-spec", "spec-id", 0))},
 	},
 	{
 		why:  "a partition field without an id gets one that no other field had",
 		ours: accepted, theirs: accepted, document: sharedFieldID,
+		example: []string{
+			commitOf(update("add-spec", "spec", raw(`{"fields":[{"source-id":2,"name":"p","transform":"month"}]}`))),
+			commitOf(update("add-spec", "spec", raw(`{"fields":[{"source-id":1,"name":"q","transform":"bucket[8]"}]}`))),
+		},
 	},
 	{
 		why:  "what the client asked for in vain is not the server's failure",
 		ours: regexp.MustCompile(`^400 (Cannot replace view due to loss|Invalid schema for v)`), theirs: regexp.MustCompile(`^500 (Cannot replace view due to loss|Invalid schema for v)`),
+		example: []string{commitOf(update("add-schema", "schema",
+			raw(`{"type":"struct","schema-id":1,"fields":[{"id":1,"name":"id","required":true,"type":"long"},{"id":9,"name":"n","required":false,"type":"timestamp_ns"}]}`)))},
 	},
 	{
 		why:  "removing snapshots from a table without any changes nothing",
 		ours: accepted, theirs: regexp.MustCompile(`^400 arraySize cannot be negative`),
+		example: []string{commitOf(update("remove-snapshots", "snapshot-ids", []int{404}))},
 	},
 	{
 		why:  "the last added schema, spec, order or version is the one that the commit named last, also if it was there before",
 		ours: accepted, theirs: regexp.MustCompile(`^400 Cannot set last (added (schema|spec|sort order)|version id)`),
+		example: []string{commitOf(update("add-spec", "spec", raw(`{"fields":[]}`)), update("set-default-spec", "spec-id", -1))},
 	},
 	{
 		why:  "an impossible transform is a mistake in the request, not a lack of the server",
-		ours: regexp.MustCompile(`^400 (Invalid source type|Cannot partition by non-primitive)`), theirs: regexp.MustCompile(`^406 Cannot`),
+		ours: regexp.MustCompile(`^400 `), theirs: regexp.MustCompile(`^406 Cannot `),
+		example: []string{commitOf(update("add-spec", "spec", raw(`{"fields":[{"source-id":2,"field-id":1000,"name":"p","transform":"truncate[10]"}]}`)))},
 	},
 	{
 		why:  "requirements are checked in their order, also those of a create",
 		ours: regexp.MustCompile(`^409 Requirement failed`), theirs: regexp.MustCompile(`^400 Invalid create requirements`),
+		example: []string{`{"requirements":[{"type":"assert-current-schema-id","current-schema-id":7},{"type":"assert-create"}],"updates":[]}`},
 	},
+}
+
+func commitOf(updates ...string) string {
+	return `{"requirements":[],"updates":[` + strings.Join(updates, ",") + `]}`
 }
 
 // find returns the known difference that explains two answers.

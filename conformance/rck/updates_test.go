@@ -220,8 +220,7 @@ func (g *tableGen) schema() []string {
 	if g.often(3) {
 		return []string{update("set-current-schema", "schema-id", g.IntN(4)-1)}
 	}
-	fields := `{"id":1,"name":"id","required":true,"type":"long"},{"id":2,"name":"day","required":false,"type":"date"},` +
-		`{"id":3,"name":"tags","required":false,"type":{"type":"list","element-id":4,"element":"string","element-required":false}}`
+	_, fields, _ := strings.Cut(strings.TrimSuffix(diffSchema, "]}"), "[")
 	switch g.IntN(5) {
 	case 0:
 		fields += `,{"id":5,"name":"price","required":false,"type":"decimal(20, 2)","doc":"in euro"}`

@@ -47,7 +47,7 @@ func (r *Registry) register(ctx context.Context, tx pgx.Tx, changes []catalog.Ch
 const keepSQL = `
 UPDATE dropped_object d
    SET registration = jsonb_build_object('definition', m.definition, 'suspended', m.suspended AND m.failures < $2, 'names', (
-       SELECT coalesce(jsonb_agg(jsonb_build_object('Warehouse', s.catalog_name, 'Namespace', s.namespace, 'Name', s.name)), '[]')
+       SELECT coalesce(jsonb_agg(jsonb_build_object('warehouse', s.catalog_name, 'namespace', s.namespace, 'name', s.name)), '[]')
          FROM materialized_view_source s WHERE s.view_uuid = m.view_uuid))
   FROM materialized_view m
  WHERE m.view_uuid = $1 AND d.object_uuid = $1 AND d.dropped_at = now()`

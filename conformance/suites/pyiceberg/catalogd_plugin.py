@@ -166,8 +166,8 @@ class Suite:
             pathlib.Path(path).write_text(json.dumps(summary))
 
 
-def pytest_configure(config):
-    """Starts before the tests are imported."""
+def pytest_load_initial_conftests(early_config):
+    """Starts before anything of the suite is imported."""
     stand_in()
     redirect()
-    config.pluginmanager.register(Suite(), "catalogd-suite")
+    early_config.pluginmanager.register(Suite(), "catalogd-suite")
