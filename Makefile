@@ -13,6 +13,8 @@ PKG ?= ./...
 FUZZTIME ?= 30s
 # Flags of `make linear`; -linear.seed repeats a run.
 LINEAR ?= -linear.duration=2m
+# Flags of `make bench`, for example BENCH='--quick --only load,commit --json out.json'.
+BENCH ?=
 # Arguments of catalogd for `make run` and `make demo`, for example ARGS='--listen 127.0.0.1:0'.
 ARGS ?=
 
@@ -49,7 +51,7 @@ generate: ## regenerate api/rest and api/mvrest from openapi/
 
 .PHONY: test
 test: cc $(VENV)/.made ## run all tests
-	$(GO) test -tags $(TAGS) -timeout 20m $(TEST_FLAGS) $(PKG)
+	$(GO) test -tags $(TAGS) -timeout 40m $(TEST_FLAGS) $(PKG)
 
 .PHONY: test/race
 test/race: cc $(VENV)/.made ## run all tests three times in different orders, with the race detector
@@ -57,7 +59,7 @@ test/race: cc $(VENV)/.made ## run all tests three times in different orders, wi
 
 .PHONY: conformance
 conformance: cc $(VENV)/.made ## run the suites that drive a started catalogd with real clients
-	$(GO) test -tags $(TAGS) -timeout 20m -count=1 -v ./conformance/...
+	CATALOGD_SUITES=1 $(GO) test -tags $(TAGS) -timeout 40m -count=1 -v ./conformance/...
 
 .PHONY: lint
 lint: cc ## run the linters
@@ -77,8 +79,8 @@ verify: ## check that generated code, go.mod and formatting are as committed
 		echo "neither committed nor ignored:" >&2; echo "$$untracked" >&2; exit 1; fi
 
 .PHONY: bench
-bench: build ## print ratios of catalogd's speed to floors measured in the same run
-	$(GO) run -tags $(TAGS) ./bench
+bench: build ## print ratios of catalogd's speed to floors and to Apache's reference server
+	$(GO) run -tags $(TAGS) ./bench --catalogd bin/catalogd $(BENCH)
 
 .PHONY: fuzz
 fuzz: cc ## run each fuzz target for FUZZTIME

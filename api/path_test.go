@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -21,6 +22,8 @@ func FuzzPath(f *testing.F) {
 	f.Add("..", ".")
 	f.Add("a%1Fb", "?#;=&")
 	f.Add("a\\b", "\t\r\n")
+	fake := newFake()
+	surface := newHandler(f, fake)
 	f.Fuzz(func(t *testing.T, namespace, name string) {
 		id := catalog.TableIdent{Namespace: strings.Split(namespace, "\x1f"), Name: name}
 		if catalog.CheckIdent(id) != nil {
@@ -38,8 +41,8 @@ func FuzzPath(f *testing.F) {
 			{"every byte", escapeAll, nil},
 			{"every byte, Java", escapeAll, java},
 		} {
-			fake := newFake()
-			if code := load(t, fake, "/v1/wh/namespaces/"+c.escape(namespace)+"/tables/"+c.escape(name), c.header); code != http.StatusNotFound {
+			fake.calls = nil
+			if code := load(t, surface, "/v1/wh/namespaces/"+c.escape(namespace)+"/tables/"+c.escape(name), c.header); code != http.StatusNotFound {
 				t.Errorf("%s: %d", c.client, code)
 			}
 			if got := fake.lastCall(); got != want {
@@ -57,26 +60,29 @@ func escapeAll(s string) string {
 	return b.String()
 }
 
-func load(t *testing.T, fake *fakeCatalog, path string, header http.Header) int {
-	t.Helper()
+func newHandler(f *testing.F, fake *fakeCatalog) http.Handler {
+	f.Helper()
 	surface, err := api.New(api.Config{Catalog: fake})
 	if err != nil {
-		t.Fatal(err)
+		f.Fatal(err)
 	}
+	return surface
+}
+
+func load(t *testing.T, surface http.Handler, path string, header http.Header) int {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://host"+path, http.NoBody)
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	for key, values := range header {
-		req.Header[key] = values
-	}
+	maps.Copy(req.Header, header)
 	w := httptest.NewRecorder()
 	surface.ServeHTTP(w, req)
 	return w.Code
 }
 
 // FuzzRawPath sends any path that a request can have. It is answered, and never with a
-// fault of the server; what reaches the catalog is a name that it may have.
+// fault of the server.
 func FuzzRawPath(f *testing.F) {
 	f.Add("/namespaces/a%1Fb/tables/t", "")
 	f.Add("/namespaces/a%zz/tables/%", "")
@@ -85,6 +91,8 @@ func FuzzRawPath(f *testing.F) {
 	f.Add("/namespaces/%1F/tables/t", "snapshots=x&pageToken=a;b")
 	f.Add("/../../v1/wh/tables", "%")
 	f.Add("//%2F/%2f", "pageSize=-1&pageToken=")
+	fake := newFake()
+	surface := newHandler(f, fake)
 	f.Fuzz(func(t *testing.T, path, query string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://host/", http.NoBody)
 		if err != nil {
@@ -94,11 +102,7 @@ func FuzzRawPath(f *testing.F) {
 			return // net/http answers these itself
 		}
 		req.URL.RawQuery = query
-		fake := newFake()
-		surface, err := api.New(api.Config{Catalog: fake})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fake.calls = nil
 		w := httptest.NewRecorder()
 		surface.ServeHTTP(w, req)
 		if w.Code >= http.StatusInternalServerError {

@@ -268,6 +268,9 @@ func TestHead(t *testing.T) {
 		if w.Code != want || w.Body.Len() > 0 {
 			t.Errorf("HEAD %s: %d with %d bytes, want %d", path, w.Code, w.Body.Len(), want)
 		}
+		if media := w.Header().Get("Content-Type"); want >= 400 && media != "application/json" {
+			t.Errorf("HEAD %s: Content-Type %q, want that of a GET", path, media)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ func tiny(t *testing.T, fault string, only ...string) options {
 		database: pgtest.Pool(t).Config().ConnString(), env: []string{faultVariable + "=" + fault}, reference: []string{self, referenceArgument},
 		scale: scale{
 			budget: time.Hour, rounds: 2, loadRounds: 2, loadTime: 60 * time.Millisecond, commitTime: time.Minute, sizes: []int{3, 5}, clients: []int{1, 8}, commits: 12,
-			referenceRounds: 1, referenceTime: 60 * time.Millisecond, referenceSizes: [3]int{2, 3, 60}, warmUp: 10 * time.Millisecond, hotRounds: 2, hotCommits: 24,
+			referenceRounds: 1, referenceTime: 60 * time.Millisecond, referenceSizes: [3]int{2, 3, 60}, warmUp: time.Minute, warmRequests: 9, hotRounds: 2, hotCommits: 24,
 		},
 	}
 }
@@ -82,8 +82,8 @@ func TestRun_rightServer(t *testing.T) {
 			t.Errorf("%s, %d clients: %d and %d, want %d", c.What, c.Clients, c.Subject.Count, c.Against.Count, want)
 		}
 	}
-	// One of the loads, one for each kind of load of the reference server and for CPU time, four of commits, two of the hot table.
-	if want := 1 + 5 + 4 + 2; len(rep.Goals) != want || rep.count(leftOut) != 0 {
+	// Two of the loads, one for each kind of load of the reference server and for CPU time, four of commits, two of the hot table.
+	if want := 2 + 5 + 4 + 2; len(rep.Goals) != want || rep.count(leftOut) != 0 {
 		t.Errorf("%d goals, want %d:\n%s", len(rep.Goals), want, text)
 	}
 	if err := rep.save(o.json); err != nil {

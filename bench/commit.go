@@ -125,8 +125,7 @@ func (c *commitBench) limits(clients int) measure.Limits {
 func (c *commitBench) warm(ctx context.Context, t *target) error {
 	a := newAppender(t, mostClients, "warm")
 	defer a.close()
-	limits := c.limits(mostClients)
-	limits.Time = c.scale.warmUp
+	limits := measure.Limits{Clients: mostClients, PerClient: c.scale.commits, Total: c.scale.warmRequests, Time: c.scale.warmUp}
 	series, err := measure.Contest(ctx, measure.Plan{Rounds: 1, Limits: limits}, t.contender(a.op, a.begin))
 	if err != nil {
 		return err

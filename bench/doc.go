@@ -9,9 +9,16 @@
 // (fsync on). The floor of a load SELECTs pointer and document by primary key and writes
 // the bytes that catalogd answered. The floor of a commit decodes the request, writes a
 // file of the size that catalogd's metadata has after as many snapshots, makes the file
-// and its folder durable, and then moves the pointer and inserts the document in one
-// durable transaction. Since catalogd keeps documents in memory, a second load floor does
-// too; it has no target and shows what is left.
+// and its folder durable, and then runs the same transaction on the same schema: BEGIN, one
+// batch that swaps the pointer and stores the document in both forms, COMMIT. What catalogd
+// does for materialized views is not in it. catalogd is loaded from without its cache and
+// with it; a second floor that holds bytes in memory shows what is left of the latter.
+//
+// The other neighbour is Apache's reference REST server (RESTCatalogServer, Java) with its
+// JDBC catalog on the same Postgres. It gets catalogd's own metadata files registered, so
+// that both serve the same documents, and is kept busy before each kind of measurement
+// until Java has compiled what it runs. It needs java and mvn; without them its lines are
+// left out, which the report says.
 //
 // Servers take short turns, in reverse order every other time, and a ratio is the median
 // over the turns of the quotient within one turn: a slow moment of the machine hits both
@@ -32,8 +39,21 @@
 // target does not: the machine may be busy, which the load average and the time of an
 // fsync at the top give away.
 //
+// On the hot table each of eight clients loads, commits on what it saw, and begins anew
+// after a 409; what counts is the time until its commit got through. Fair is a server whose
+// worst served client waits not much longer than the best served one: the ratio of their
+// 95th percentiles within a turn. Afterwards all acknowledged commits must be in the table,
+// in one line.
+//
+// The memory part registers tables of a megabyte that hardly compresses, more than the
+// cache may hold, and loads all of them in a loop on a server of its own. Its measure is how
+// much more the process has in RAM than before, against the cache's limit; garbage that
+// Go's collector has not collected yet is allowed for, as much as is alive.
+//
 // The refresh part appends a day to a source of a year that was committed day by day, and
 // waits until the view is up to date in a new storage snapshot. Its total contains the
 // server's wait for further commits (one second unless configured otherwise), which the
 // phases of the run do not.
+//
+// The last table has a line for each target: the worst of the lines that speak of it.
 package main

@@ -66,10 +66,10 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"load", (*bench).loads},
-		{"reference", (*bench).referenceLoads},
 		{"commit", (*bench).commits},
 		{"hot", (*bench).hotTable},
 		{"list", (*bench).lists},
+		{"reference", (*bench).referenceLoads},
 		{"memory", (*bench).memory},
 		{"mv", (*bench).sharedView},
 		{"refresh", (*bench).refreshes},
@@ -127,7 +127,8 @@ type scale struct {
 	referenceRounds int
 	referenceTime   time.Duration // of a round of loads
 	referenceSizes  [3]int        // snapshots: small, large, huge
-	warmUp          time.Duration // of a server that compiles while it runs
+	warmUp          time.Duration // of a server that compiles while it runs, at most
+	warmRequests    int           // the same in requests
 	hotRounds       int
 	hotCommits      int // of all clients in a round
 	listTables      int
@@ -146,7 +147,7 @@ func fullScale() scale {
 	return scale{
 		budget: 7 * time.Minute, rounds: 5, loadRounds: 7, loadTime: 300 * time.Millisecond, commitTime: 6 * time.Second,
 		sizes: []int{10, 100, 1000}, clients: []int{1, mostClients}, commits: 60,
-		referenceRounds: 3, referenceTime: time.Second, referenceSizes: [3]int{100, 1000, 9000}, warmUp: 3 * time.Second,
+		referenceRounds: 3, referenceTime: time.Second, referenceSizes: [3]int{100, 1000, 9000}, warmUp: 15 * time.Second, warmRequests: 2000,
 		hotRounds: 3, hotCommits: 320, listTables: 10_000, memoryTables: 1000, memoryTime: time.Minute,
 		mvCommits: 30, days: 365, rowsPerDay: 900, appends: 5,
 	}
@@ -154,9 +155,9 @@ func fullScale() scale {
 
 func quickScale() scale {
 	return scale{
-		budget: 150 * time.Second, rounds: 3, loadRounds: 3, loadTime: 100 * time.Millisecond, commitTime: 3 * time.Second,
+		budget: 150 * time.Second, rounds: 3, loadRounds: 4, loadTime: 150 * time.Millisecond, commitTime: 3 * time.Second,
 		sizes: []int{10, 100}, clients: []int{1, mostClients}, commits: 20,
-		referenceRounds: 2, referenceTime: 500 * time.Millisecond, referenceSizes: [3]int{100, 1000, 9000}, warmUp: time.Second,
+		referenceRounds: 2, referenceTime: 500 * time.Millisecond, referenceSizes: [3]int{100, 1000, 9000}, warmUp: 6 * time.Second, warmRequests: 600,
 		hotRounds: 2, hotCommits: 80, listTables: 10_000, memoryTables: 160, memoryCache: 64 << 20, memoryTime: 20 * time.Second,
 		mvCommits: 10, days: 60, rowsPerDay: 900, appends: 2,
 	}

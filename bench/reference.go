@@ -243,7 +243,7 @@ func (b *bench) referenceContest(ctx context.Context, java *target, t *reference
 	// Java compiles what it runs often: the first round of each kind does not count.
 	warm := limits
 	if s.cpu { // the very first
-		warm.Time = max(warm.Time, b.scale.warmUp)
+		warm.Time, warm.Total = b.scale.warmUp, b.scale.warmRequests
 	}
 	cold, err := race(ctx, measure.Plan{Rounds: 1, Limits: warm}, s.shape, lanes[1:])
 	if err != nil {

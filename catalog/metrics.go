@@ -157,7 +157,7 @@ func (s *Service) SetReporter(r *Reporter) { s.reporter = r }
 // not exist yet, so only the warehouse is checked.
 func (s *Service) ReportMetrics(ctx context.Context, warehouse string, id TableIdent, report json.RawMessage) error {
 	w, err := s.store.Warehouse(ctx, warehouse)
-	if err != nil || s.reporter == nil {
+	if err != nil {
 		return err
 	}
 	var head struct {
@@ -166,6 +166,12 @@ func (s *Service) ReportMetrics(ctx context.Context, warehouse string, id TableI
 	}
 	if json.Unmarshal(report, &head) != nil {
 		head.SnapshotID = nil // a report of a kind that this server does not know is kept as it is
+	}
+	if head.Type == "" {
+		return Errorf(KindInvalid, "Missing member report-type: it tells what the report is about")
+	}
+	if s.reporter == nil {
+		return nil
 	}
 	s.reporter.Add(Report{
 		Warehouse: w.Name, Ident: id, Type: head.Type, SnapshotID: head.SnapshotID, ReceivedAt: s.now(), Body: report,

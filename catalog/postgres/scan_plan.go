@@ -159,7 +159,7 @@ func (s *Plans) Page(ctx context.Context, id string, page int) ([]byte, error) {
 	if err != nil {
 		return nil, translate(err)
 	}
-	e.CRC32 = uint32(crc)
+	e.CRC32 = uint32(crc) //nolint:gosec // it was one
 	plain, err := e.Plain()
 	if err != nil {
 		return nil, fmt.Errorf("page %d of scan plan %s: %w", page, id, err)

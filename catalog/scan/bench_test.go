@@ -108,6 +108,7 @@ func benchEntry(b *testing.B, spec iceberg.PartitionSpec, i int) iceberg.Manifes
 // cpu reports the processor time of an operation, which other work on the machine does not
 // change as it does the time on the wall.
 func cpu(b *testing.B) func() {
+	b.Helper()
 	now := func() time.Duration {
 		var r syscall.Rusage
 		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -137,7 +138,9 @@ func BenchmarkFirstPage(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					f.Close()
+					if err := f.Close(); err != nil {
+						b.Fatal(err)
+					}
 					entries, err := iceberg.ReadManifest(m, bytes.NewReader(data), true)
 					if err != nil {
 						b.Fatal(err)

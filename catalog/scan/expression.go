@@ -195,11 +195,11 @@ func combine(o op, kids []*expr) *expr {
 	}
 	out := make([]*expr, 0, len(kids))
 	for _, k := range kids {
-		switch {
-		case k.op == decided.op:
+		switch k.op {
+		case decided.op:
 			return decided
-		case k.op == neutral.op:
-		case k.op == o:
+		case neutral.op:
+		case o:
 			out = append(out, k.kids...)
 		default:
 			out = append(out, k)

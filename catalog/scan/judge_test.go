@@ -280,7 +280,7 @@ func typedLiteral(t *rapid.T, typ iceberg.Type, v any) iceberg.Literal {
 	}
 }
 
-func drawRows(t *rapid.T, k kind, pool []any) []any {
+func drawRows(t *rapid.T, pool []any) []any {
 	return rapid.SliceOfN(rapid.SampledFrom(append(slices.Clone(pool), nil)), 1, 6).Draw(t, "rows")
 }
 
@@ -399,7 +399,7 @@ func TestJudge_metrics(t *testing.T) {
 		filter, f := g.draw(t, 2)
 		e := parseFilter(t, d, filter)
 		m := newMatcher(d, e)
-		rows := drawRows(t, k, k.values)
+		rows := drawRows(t, k.values)
 		s := &stats{records: int64(len(rows)), lower: map[int][]byte{}, upper: map[int][]byte{}, nulls: map[int]int64{}, values: map[int]int64{}, nans: map[int]int64{}}
 		if rapid.Bool().Draw(t, "counts") {
 			s.values[1] = int64(len(rows))
@@ -441,7 +441,7 @@ func TestJudge_manifest(t *testing.T) {
 		d := testDocument(t, k, name)
 		filter, f := filterGen{k, "c"}.draw(t, 2)
 		m := newMatcher(d, parseFilter(t, d, filter))
-		rows := drawRows(t, k, k.values)
+		rows := drawRows(t, k.values)
 		tr, err := iceberg.ParseTransform(name)
 		if err != nil {
 			t.Fatal(err)

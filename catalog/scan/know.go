@@ -230,16 +230,16 @@ func (k know) starts(text any, v view) verdict {
 }
 
 // through turns what is known about a column into what is known about a transform of it.
-func (k know) through(t transform) (know, bool) {
+func (k know) through(t transform) know {
 	if t.form == formIdentity {
-		return k, true
+		return k
 	}
-	if single, ok := compare(k.lo, k.hi); !t.ordered() && (!ok || single != 0) {
+	if width, ok := compare(k.lo, k.hi); !t.ordered() && (!ok || width != 0) {
 		k.lo, k.hi = nil, nil
-		return k, true
+		return k
 	}
 	k.lo, k.hi = image(t, k.lo), image(t, k.hi)
-	return k, true
+	return k
 }
 
 func image(t transform, v any) any {
@@ -256,12 +256,12 @@ func image(t transform, v any) any {
 // single reports whether two encoded bounds are the same.
 func single(lo, hi []byte) bool { return lo != nil && bytes.Equal(lo, hi) }
 
-// ofBounds fills in the range of values from encoded bounds. Bounds that contradict each
-// other say nothing.
-func (k *know) ofBounds(typ iceberg.Type, lo, hi []byte) {
+// within adds the range of values from encoded bounds. Bounds that contradict each other
+// say nothing.
+func (k know) within(typ iceberg.Type, lo, hi []byte) know {
 	if !hasBounds(typ) {
 		if _, isUUID := typ.(iceberg.UUIDType); !isUUID || !single(lo, hi) {
-			return
+			return k
 		}
 	}
 	if v, ok := decode(typ, lo); ok {
@@ -273,4 +273,5 @@ func (k *know) ofBounds(typ iceberg.Type, lo, hi []byte) {
 	if order, ok := compare(k.lo, k.hi); ok && order > 0 {
 		k.lo, k.hi = nil, nil
 	}
+	return k
 }

@@ -129,10 +129,7 @@ func (sm *specMatcher) leaf(p *predicate, about func(clue) (know, bool)) verdict
 		if !ok {
 			continue
 		}
-		if k, ok = k.through(c.through); !ok {
-			continue
-		}
-		if v := k.judge(p, c.view); v != maybe {
+		if v := k.through(c.through).judge(p, c.view); v != maybe {
 			return v
 		}
 	}
@@ -147,9 +144,7 @@ func (c clue) ofSummary(sum iceberg.FieldSummary) know {
 		k.values = !sum.ContainsNull || sum.LowerBound != nil || sum.UpperBound != nil || k.nan
 		return k
 	}
-	k.ofBounds(c.typ, *sum.LowerBound, *sum.UpperBound)
-	c.widen(&k)
-	return k
+	return c.widen(k.within(c.typ, *sum.LowerBound, *sum.UpperBound))
 }
 
 func (c clue) ofValue(v any) (know, bool) {
@@ -163,14 +158,12 @@ func (c clue) ofValue(v any) (know, bool) {
 	if v == nil {
 		return know{null: true}, true
 	}
-	k := know{values: true, lo: v, hi: v}
-	c.widen(&k)
-	return k, true
+	return c.widen(know{values: true, lo: v, hi: v}), true
 }
 
 // widen allows for what writers do at the edges: see old; and truncating the least
 // numbers of a type overflows to its greatest.
-func (c clue) widen(k *know) {
+func (c clue) widen(k know) know {
 	lo, ok := k.lo.(int64)
 	hi, ok2 := k.hi.(int64)
 	switch {
@@ -180,6 +173,7 @@ func (c clue) widen(k *know) {
 	case c.width > 0 && (hi > math.MaxInt64-int64(c.width) || (hi > math.MaxInt32-int64(c.width) && lo <= math.MaxInt32)):
 		k.lo = nil
 	}
+	return k
 }
 
 // partition tells what a partition tuple leaves of the filter.
@@ -251,11 +245,7 @@ func (m *matcher) file(residual *expr, s *stats) bool {
 		if !ok {
 			return maybe
 		}
-		k, ok := s.about(p.col, !p.op.unary()).through(p.term)
-		if !ok {
-			return maybe
-		}
-		return k.judge(p, v)
+		return s.about(p.col, !p.op.unary()).through(p.term).judge(p, v)
 	}) != never
 }
 
@@ -288,7 +278,7 @@ func (s *stats) about(c column, ranges bool) know {
 	}
 	if ranges && k.values {
 		lower, upper := s.bounds(c.id)
-		k.ofBounds(c.typ, lower, upper)
+		k = k.within(c.typ, lower, upper)
 	}
 	return k
 }

@@ -282,7 +282,7 @@ type page struct {
 // add plans one file.
 func (p *page) add(sm *specMatcher, e entry) error {
 	s := p.scan
-	if s.appended != nil && !(e.added && s.appended[e.origin]) {
+	if s.appended != nil && (!e.added || !s.appended[e.origin]) {
 		return nil
 	}
 	p.key = sm.spec.appendKey(p.key[:0], e.tuple)

@@ -35,8 +35,8 @@ func TestDecode_widened(t *testing.T) {
 		if !ok {
 			got = nil
 		}
-		order, comparable := compare(got, c.want)
-		if (c.want == nil) != (got == nil) || (c.want != nil && (!comparable || order != 0)) {
+		order, ok2 := compare(got, c.want)
+		if (c.want == nil) != (got == nil) || (c.want != nil && (!ok2 || order != 0)) {
 			t.Errorf("decode(%s, %x) = %v, %v, want %v", c.typ, c.b, got, ok, c.want)
 		}
 	}

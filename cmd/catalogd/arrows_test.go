@@ -49,6 +49,7 @@ var arrows = map[string][]string{
 	"conformance": {},
 
 	"conformance/linear": {},
+	"conformance/rck":    {},
 
 	"cmd/catalogd/client": {"api/mvrest", "api/managerest"},
 	"cmd/catalogd/lake":   {},

@@ -46,7 +46,7 @@ func TestLinear(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	t.Logf("seed %d", seed)
-	folder, err := os.MkdirTemp("", "catalogd-linear-")
+	folder, err := os.MkdirTemp("", "catalogd-linear-") //nolint:usetesting // PostgreSQL's account has to get through, see below
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,6 +172,7 @@ func fill(body string, document json.RawMessage) string {
 
 // example shows that a difference is still there: a list of what once was would hide others.
 func (d *differential) example(t *testing.T, name string, k *difference) {
+	t.Helper()
 	create := object("name", name, "schema", raw(diffSchema))
 	ours, theirs := d.ours.send(t, "/namespaces/diff/tables", create), d.theirs.send(t, "/namespaces/diff/tables", create)
 	for _, body := range k.example {
@@ -187,10 +188,11 @@ const diffSchema = `{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id"
 	`{"id":3,"name":"tags","required":false,"type":{"type":"list","element-id":4,"element":"string","element-required":false}}]}`
 
 func (d *differential) table(t *testing.T, i int) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(d.seed, uint64(i)))
 	g := &tableGen{Rand: r, stamps: []int64{time.Now().UnixMilli()}}
 	name := fmt.Sprintf("t%d", i)
-	create := object("name", name, "properties", map[string]string{"format-version": fmt.Sprint(1 + i%3), "a": "b"},
+	create := object("name", name, "properties", map[string]string{"format-version": strconv.Itoa(1 + i%3), "a": "b"},
 		"schema", raw(diffSchema),
 		"partition-spec", raw(pick(r, `null`, `{"spec-id":0,"fields":[{"source-id":2,"field-id":1000,"name":"day","transform":"identity"}]}`)),
 		"write-order", raw(pick(r, `null`, `{"order-id":1,"fields":[{"transform":"identity","source-id":1,"direction":"asc","null-order":"nulls-first"}]}`)))
@@ -211,6 +213,7 @@ func (d *differential) table(t *testing.T, i int) {
 }
 
 func (d *differential) view(t *testing.T, i int) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(d.seed, uint64(1000+i)))
 	g := &viewGen{tableGen{Rand: r, stamps: []int64{time.Now().UnixMilli()}}}
 	name := fmt.Sprintf("v%d", i)

@@ -43,8 +43,8 @@ var known = []difference{
 		why:  "a partition field without an id gets one that no other field had",
 		ours: accepted, theirs: accepted, document: sharedFieldID,
 		example: []string{
-			commitOf(update("add-spec", "spec", raw(`{"fields":[{"source-id":2,"name":"p","transform":"month"}]}`))),
-			commitOf(update("add-spec", "spec", raw(`{"fields":[{"source-id":1,"name":"q","transform":"bucket[8]"}]}`))),
+			commitOf(update("add-spec", "spec", raw(`{"spec-id":0,"fields":[{"source-id":2,"name":"p","transform":"month"}]}`))),
+			commitOf(update("add-spec", "spec", raw(`{"spec-id":0,"fields":[{"source-id":1,"name":"q","transform":"bucket[8]"}]}`))),
 		},
 	},
 	{
@@ -61,12 +61,12 @@ var known = []difference{
 	{
 		why:  "the last added schema, spec, order or version is the one that the commit named last, also if it was there before",
 		ours: accepted, theirs: regexp.MustCompile(`^400 Cannot set last (added (schema|spec|sort order)|version id)`),
-		example: []string{commitOf(update("add-spec", "spec", raw(`{"fields":[]}`)), update("set-default-spec", "spec-id", -1))},
+		example: []string{commitOf(update("add-spec", "spec", raw(`{"spec-id":0,"fields":[]}`)), update("set-default-spec", "spec-id", -1))},
 	},
 	{
 		why:  "an impossible transform is a mistake in the request, not a lack of the server",
 		ours: regexp.MustCompile(`^400 `), theirs: regexp.MustCompile(`^406 Cannot `),
-		example: []string{commitOf(update("add-spec", "spec", raw(`{"fields":[{"source-id":2,"field-id":1000,"name":"p","transform":"truncate[10]"}]}`)))},
+		example: []string{commitOf(update("add-spec", "spec", raw(`{"spec-id":0,"fields":[{"source-id":2,"field-id":1000,"name":"p","transform":"truncate[10]"}]}`)))},
 	},
 	{
 		why:  "requirements are checked in their order, also those of a create",

@@ -18,19 +18,22 @@ import (
 	"time"
 )
 
-// TestMain removes the binary that the tests built.
+// TestMain makes and removes the folder of the binary that the tests build.
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
+	dir, err := os.MkdirTemp("", "catalogd-rck")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
+	built.path = filepath.Join(dir, "catalogd")
+	code := m.Run()
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
 // built is catalogd, compiled once for all tests of this package.
 var built struct {
 	once sync.Once
-	dir  string
 	path string
 	err  error
 }
@@ -38,14 +41,10 @@ var built struct {
 // binary is catalogd, built unless CATALOGD_BINARY names one.
 func binary(t *testing.T) string {
 	t.Helper()
+	if path := os.Getenv("CATALOGD_BINARY"); path != "" {
+		return path
+	}
 	built.once.Do(func() {
-		if built.path = os.Getenv("CATALOGD_BINARY"); built.path != "" {
-			return
-		}
-		if built.dir, built.err = os.MkdirTemp("", "catalogd-rck"); built.err != nil {
-			return
-		}
-		built.path = filepath.Join(built.dir, "catalogd")
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		built.err = run(ctx, "go", "build", "-tags", "duckdb_arrow", "-o", built.path, "../../cmd/catalogd")

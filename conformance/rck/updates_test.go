@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,36 +14,25 @@ const here = "$here"
 
 // tableState is what the generator needs to know of a table.
 type tableState struct {
-	FormatVersion  int    `json:"format-version"`
-	UUID           string `json:"table-uuid"`
-	Location       string `json:"location"`
-	LastSequence   int64  `json:"last-sequence-number"`
-	LastColumn     int    `json:"last-column-id"`
-	CurrentSchema  int    `json:"current-schema-id"`
-	DefaultSpec    int    `json:"default-spec-id"`
-	LastPartition  int    `json:"last-partition-id"`
-	DefaultOrder   int    `json:"default-sort-order-id"`
-	NextRow        int64  `json:"next-row-id"`
-	CurrentVersion *int64 `json:"current-snapshot-id"`
-	Snapshots      []struct {
+	FormatVersion int    `json:"format-version"`
+	LastSequence  int64  `json:"last-sequence-number"`
+	LastColumn    int    `json:"last-column-id"`
+	CurrentSchema int    `json:"current-schema-id"`
+	DefaultSpec   int    `json:"default-spec-id"`
+	LastPartition int    `json:"last-partition-id"`
+	DefaultOrder  int    `json:"default-sort-order-id"`
+	NextRow       int64  `json:"next-row-id"`
+	Current       *int64 `json:"current-snapshot-id"`
+	Snapshots     []struct {
 		ID int64 `json:"snapshot-id"`
 	} `json:"snapshots"`
-	Schemas []struct {
-		ID int `json:"schema-id"`
-	} `json:"schemas"`
-	Specs []struct {
-		ID int `json:"spec-id"`
-	} `json:"partition-specs"`
-	Orders []struct {
-		ID int `json:"order-id"`
-	} `json:"sort-orders"`
 }
 
 func (s *tableState) current() int64 {
-	if s.CurrentVersion == nil {
+	if s.Current == nil {
 		return -1
 	}
-	return *s.CurrentVersion
+	return *s.Current
 }
 
 // tableGen makes commits for one table. It mostly keeps to what the table holds, and
@@ -186,7 +176,7 @@ func (g *tableGen) addSnapshot() []string {
 		g.row += rows
 	}
 	members = append(members, "manifest-list", fmt.Sprintf("%s/metadata/snap-%d.avro", here, id), "schema-id", g.state.CurrentSchema,
-		"summary", map[string]string{"operation": pick(g.Rand, "append", "overwrite", "delete", "replace"), "total-records": fmt.Sprint(g.IntN(99))})
+		"summary", map[string]string{"operation": pick(g.Rand, "append", "overwrite", "delete", "replace"), "total-records": strconv.Itoa(g.IntN(99))})
 	out := []string{update("add-snapshot", "snapshot", raw(object(members...)))}
 	if !g.often(4) {
 		out = append(out, update("set-snapshot-ref", "ref-name", "main", "type", "branch", "snapshot-id", id))
@@ -249,8 +239,10 @@ func (g *tableGen) spec() []string {
 	if g.often(3) {
 		return []string{update("set-default-spec", "spec-id", g.IntN(4)-1)}
 	}
-	field := []any{"source-id", pick(g.Rand, 1, 1, 2, 2, 3, 77), "name", pick(g.Rand, "p", "q", "day", fmt.Sprintf("f%d", g.fresh())),
-		"transform", pick(g.Rand, "identity", "bucket[8]", "month", "year", "truncate[10]", "void")}
+	field := []any{
+		"source-id", pick(g.Rand, 1, 1, 2, 2, 3, 77), "name", pick(g.Rand, "p", "q", "day", fmt.Sprintf("f%d", g.fresh())),
+		"transform", pick(g.Rand, "identity", "bucket[8]", "month", "year", "truncate[10]", "void"),
+	}
 	if !g.often(3) {
 		field = append(field, "field-id", g.state.LastPartition+1-g.off())
 	}
@@ -290,7 +282,7 @@ func (g *tableGen) properties() []string {
 	}
 	value := pick(g.Rand, "", "1", "true", "<&>\u2028", "ünï")
 	if strings.HasPrefix(key, "write.metadata") {
-		value = fmt.Sprint(1 + g.IntN(4))
+		value = strconv.Itoa(1 + g.IntN(4))
 	}
 	return []string{update("set-properties", "updates", map[string]string{key: value})}
 }
@@ -350,87 +342,5 @@ func (g *tableGen) rare() []string {
 		return []string{update("set-location", "location", here+"/moved")}
 	default:
 		return []string{update("assign-uuid", "uuid", "$uuid")}
-	}
-}
-
-// viewState is what the generator needs to know of a view.
-type viewState struct {
-	UUID     string `json:"view-uuid"`
-	Location string `json:"location"`
-	Current  int    `json:"current-version-id"`
-	Versions []struct {
-		ID int `json:"version-id"`
-	} `json:"versions"`
-}
-
-// viewGen is tableGen for views.
-type viewGen struct {
-	tableGen
-}
-
-func viewVersion(id, schema int, stamp int64, sql map[string]string) map[string]any {
-	var representations []any
-	for _, dialect := range []string{"spark", "trino", "SPARK"} {
-		if text, ok := sql[dialect]; ok {
-			representations = append(representations, map[string]any{"type": "sql", "sql": text, "dialect": dialect})
-		}
-	}
-	return map[string]any{
-		"version-id": id, "schema-id": schema, "timestamp-ms": stamp, "summary": map[string]string{"engine-name": "test"},
-		"default-namespace": []string{"diff"}, "representations": representations,
-	}
-}
-
-func (g *viewGen) commit(s *viewState) string {
-	var requirements, updates []string
-	if g.often(3) {
-		requirements = append(requirements, object("type", "assert-view-uuid", "uuid", pick(g.Rand, "$uuid", "$uuid", "4b3c1a52-7d14-4d35-a5ac-8f2e0f6f8a11")))
-	}
-	for range 1 + g.IntN(3) {
-		updates = append(updates, g.updateView(s)...)
-	}
-	return fmt.Sprintf(`{"requirements":[%s],"updates":[%s]}`, strings.Join(requirements, ","), strings.Join(updates, ","))
-}
-
-func (g *viewGen) updateView(s *viewState) []string {
-	top := 0
-	for _, v := range s.Versions {
-		top = max(top, v.ID)
-	}
-	switch g.IntN(9) {
-	case 0, 1, 2, 3:
-		stamp := g.stamps[0] + g.fresh()
-		g.stamps = append(g.stamps, stamp)
-		sql := map[string]string{"spark": fmt.Sprintf("SELECT %d", 1+g.IntN(12))}
-		if !g.often(3) {
-			sql["trino"] = "SELECT 1"
-		}
-		if g.often(9) {
-			sql["SPARK"] = "SELECT 2"
-		}
-		out := []string{update("add-view-version", "view-version", viewVersion(pick(g.Rand, top+1, top+1, top, 1, 40), g.IntN(4)-1, stamp, sql))}
-		if !g.often(4) {
-			out = append(out, update("set-current-view-version", "view-version-id", -1))
-		}
-		return out
-	case 4:
-		return []string{update("set-current-view-version", "view-version-id", pick(g.Rand, -1, 1, top, top+1))}
-	case 5, 6:
-		return []string{update("add-schema", "schema", map[string]any{"type": "struct", "schema-id": 0, "fields": []any{
-			map[string]any{"id": g.IntN(3), "name": "c", "required": g.often(3), "type": pick(g.Rand, "int", "long")},
-		}})}
-	case 7:
-		key := pick(g.Rand, "a", "version.history.num-entries", "replace.drop-dialect.allowed")
-		if g.often(3) {
-			return []string{update("remove-properties", "removals", []string{key})}
-		}
-		value := fmt.Sprint(g.IntN(5))
-		if strings.HasPrefix(key, "replace") {
-			value = pick(g.Rand, "true", "false", "TRUE")
-		}
-		return []string{update("set-properties", "updates", map[string]string{key: value})}
-	default:
-		return []string{pick(g.Rand, update("set-location", "location", here+"/moved"), update("assign-uuid", "uuid", "$uuid"),
-			update("upgrade-format-version", "format-version", pick(g.Rand, 1, 1, 0, 2)))}
 	}
 }

@@ -39,6 +39,8 @@ SERVICES = {
 # Modules that the tests import and that no test which is kept uses.
 ABSENT = {
     "boto3": {"client": object},
+    "botocore": {},
+    "botocore.config": {"Config": object},
     "moto": {"mock_aws": None},
     "pyspark": {},
     "pyspark.sql": {"SparkSession": type("SparkSession", (), {}), "DataFrame": type("DataFrame", (), {})},
