@@ -212,11 +212,16 @@ func TestManage_failures(t *testing.T) {
 		s, life := manageSurface(t)
 		life.fail = catalog.Errorf(kind, "said so")
 		for _, r := range []request{
-			{method: "GET", path: "/catalogd/v1/warehouses"}, {method: "DELETE", path: "/catalogd/v1/warehouses/n"},
-			{method: "POST", path: "/catalogd/v1/warehouses", body: `{"name":"n"}`}, {method: "POST", path: "/catalogd/v1/warehouses/n", body: `{}`},
-			{method: "GET", path: "/catalogd/v1/warehouses/n"}, {method: "GET", path: "/catalogd/v1/wh/dropped"},
-			{method: "DELETE", path: "/catalogd/v1/wh/dropped/" + droppedUUID}, {method: "POST", path: "/catalogd/v1/wh/undrop", body: `{"uuid":"` + droppedUUID + `"}`},
-			{method: "GET", path: "/catalogd/v1/wh/namespaces/a/protection"}, {method: "PUT", path: "/catalogd/v1/wh/namespaces/a/tables/t/protection", body: `{"protected":true}`},
+			{method: "GET", path: "/catalogd/v1/warehouses"},
+			{method: "DELETE", path: "/catalogd/v1/warehouses/n"},
+			{method: "POST", path: "/catalogd/v1/warehouses", body: `{"name":"n"}`},
+			{method: "POST", path: "/catalogd/v1/warehouses/n", body: `{}`},
+			{method: "GET", path: "/catalogd/v1/warehouses/n"},
+			{method: "GET", path: "/catalogd/v1/wh/dropped"},
+			{method: "DELETE", path: "/catalogd/v1/wh/dropped/" + droppedUUID},
+			{method: "POST", path: "/catalogd/v1/wh/undrop", body: `{"uuid":"` + droppedUUID + `"}`},
+			{method: "GET", path: "/catalogd/v1/wh/namespaces/a/protection"},
+			{method: "PUT", path: "/catalogd/v1/wh/namespaces/a/tables/t/protection", body: `{"protected":true}`},
 			{method: "GET", path: "/catalogd/v1/wh/namespaces/a/tables/t/metrics-reports"},
 		} {
 			w := s.do(r)

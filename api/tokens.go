@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	tokenPath = "/v1/oauth/tokens"
+	oauthPath = "/v1/oauth/tokens"
 	// maxFormBytes is far more than any client's credentials and scopes need.
 	maxFormBytes = 64 << 10
 )
@@ -46,7 +46,7 @@ func tokenForm(b bodyBinder) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
-			if c.Path() != tokenPath || r.Method != http.MethodPost {
+			if c.Path() != oauthPath || r.Method != http.MethodPost {
 				return next(c)
 			}
 			media, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))

@@ -200,6 +200,7 @@ func TestDocument_ForeignMembersOfRegister(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	folder := s.tableFolder("staged")
+	s.must("POST", s.table("staged")+"/unregister", nil) // its place is free for another one
 	file := filepath.Join(folder, "metadata", "00000-registered.metadata.json")
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		t.Fatal(err)

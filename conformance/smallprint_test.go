@@ -74,7 +74,7 @@ func TestProtocol_EmptyBodies(t *testing.T) {
 				if strings.HasSuffix(path, "/plan") && strings.TrimSpace(body) == "" {
 					continue // nothing in particular is asked of the plan
 				}
-				r := s.client.do("POST", path, body)
+				r := s.do("POST", path, body)
 				if r.status != 400 {
 					t.Errorf("POST %s with %q = %d %s, want 400", path, body, r.status, r.body)
 				}
@@ -129,7 +129,7 @@ func TestProtocol_HTTP2(t *testing.T) {
 		}
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
-		if err != nil || res.ProtoMajor != c.major || res.StatusCode != 200 {
+		if err != nil || res.ProtoMajor != c.major || res.StatusCode != http.StatusOK {
 			t.Errorf("GET over HTTP/%d = %s %s, %v", c.major, res.Proto, res.Status, err)
 			continue
 		}
@@ -182,9 +182,31 @@ func TestNames_NeverCollide(t *testing.T) {
 	top := s.levels[0]
 	var spaces []space
 	for _, levels := range [][]string{
-		{top, "a"}, {top, "A"}, {top, "a", "b"}, {top, "a.b"}, {top, "a/b"}, {top, "a%1Fb"}, {top, "a%2Eb"}, {top, "a%2Fb"}, {top, "a%b"},
-		{top, "a b"}, {top, "a+b"}, {top, "a%20b"}, {top, " a"}, {top, "a "}, {top, "ä"}, {top, "a\u0308"}, {top, "ａ"}, {top, `a\b`},
-		{top, "a_b"}, {top, "a-b"}, {top, "."}, {top, ".."}, {top, "a\u200b"}, {top, "''"}, {top, `""`},
+		{top, "a"},
+		{top, "A"},
+		{top, "a", "b"},
+		{top, "a.b"},
+		{top, "a/b"},
+		{top, "a%1Fb"},
+		{top, "a%2Eb"},
+		{top, "a%2Fb"},
+		{top, "a%b"},
+		{top, "a b"},
+		{top, "a+b"},
+		{top, "a%20b"},
+		{top, " a"},
+		{top, "a "},
+		{top, "ä"},
+		{top, "a\u0308"},
+		{top, "ａ"},
+		{top, `a\b`},
+		{top, "a_b"},
+		{top, "a-b"},
+		{top, "."},
+		{top, ".."},
+		{top, "a\u200b"},
+		{top, "''"},
+		{top, `""`},
 	} {
 		in := space{s.client, levels}
 		s.must("POST", restBase+"/namespaces", object{"namespace": levels, "properties": object{"me": fmt.Sprintf("%q", levels)}})

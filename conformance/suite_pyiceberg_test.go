@@ -67,20 +67,11 @@ func pyIcebergTestsFolder(t *testing.T, interpreter string) string {
 	t.Helper()
 	cache := suiteCache(t, "pyiceberg")
 	archive := filepath.Join(cache, pyIcebergSource+".tar.gz")
-	if _, err := os.Stat(archive); err != nil {
-		// Beside the final place, so that it gets there whole.
-		fetched, err := os.MkdirTemp(cache, "fetch-*")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(fetched)
+	if !intact(archive, pyIcebergChecksum) {
 		cmd := exec.CommandContext(t.Context(), interpreter, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-			"--no-deps", "--no-binary", "pyiceberg", "--dest", fetched, "pyiceberg==0.12.0")
+			"--no-deps", "--no-binary", "pyiceberg", "--dest", cache, "pyiceberg==0.12.0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", cmd, err, out)
-		}
-		if err := os.Rename(filepath.Join(fetched, filepath.Base(archive)), archive); err != nil {
-			t.Fatal(err)
 		}
 	}
 	unpacked, out := unpack(t, archive, pyIcebergChecksum), t.TempDir()

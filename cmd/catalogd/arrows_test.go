@@ -25,6 +25,7 @@ var arrows = map[string][]string{
 
 	"catalog":                   {"catalog/metadata"},
 	"catalog/metadata":          {},
+	"catalog/metadata/difftest": {},
 	"catalog/metadata/fuzz":     {},
 	"catalog/postgres":          {"catalog", "catalog/scan"},
 	"catalog/postgres/pgserver": {},
