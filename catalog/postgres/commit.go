@@ -174,7 +174,7 @@ WITH namespace AS (
        AND (SELECT yes FROM known)
     RETURNING 1
 )
-SELECT count(*) FROM renamed`
+SELECT CASE WHEN yes THEN (SELECT count(*) FROM renamed) ELSE -1 END FROM known`
 
 func outcome(results pgx.BatchResults, c catalog.Change) error {
 	var n int
@@ -185,7 +185,13 @@ func outcome(results pgx.BatchResults, c catalog.Change) error {
 	if err != nil {
 		return err
 	}
-	if n == 0 {
+	switch {
+	case n < 0:
+		return noNamespace(c.To.Namespace)
+	case n == 0 && c.Op == catalog.OpRename:
+		// By now another table may have the name; when the statement ran, none had.
+		return missing(c.Pointer.Type, c.Pointer.Ident)
+	case n == 0:
 		return errNothing
 	}
 	return nil
@@ -226,8 +232,6 @@ func explain(ctx context.Context, tx pgx.Tx, results pgx.BatchResults, c catalog
 		return missing(p.Type, p.Ident)
 	case err != nil:
 		return err
-	case c.Op == catalog.OpRename:
-		return noNamespace(c.To.Namespace)
 	case c.Op == catalog.OpDrop:
 		return explainDrop(ctx, tx, c)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/catalogd/catalogd/catalog"
 	"github.com/catalogd/catalogd/catalog/postgres/pgtest"
@@ -49,7 +49,7 @@ func TestRename_SourceReplaced(t *testing.T) {
 	go func() {
 		renamed <- s.Commit(ctx, []catalog.Change{{Op: catalog.OpRename, Pointer: row("a", 0), To: catalog.TableIdent{Namespace: ns, Name: "d"}}})
 	}()
-	waitForLock(t, other)
+	waitForLock(t, pool)
 	if err := other.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +58,12 @@ func TestRename_SourceReplaced(t *testing.T) {
 	}
 }
 
-// waitForLock returns when some connection waits for a lock of tx.
-func waitForLock(t *testing.T, tx pgx.Tx) {
+// waitForLock returns when some connection waits for a lock.
+func waitForLock(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
 		var waiting bool
-		err := tx.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))`).Scan(&waiting)
+		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ func TestConfig_reportsEveryProblem(t *testing.T) {
 	}
 	flags := []string{
 		"--database-url", "--warehouse ", "--listen", "--warehouse-name", "--engine-memory-bytes", "--engine-threads",
-		"--refresh-slots", "--database-connections", "--log-format",
+		"--refresh-slots", "--database-connections", "--log-format", "--plan-page-files",
 	}
 	for _, flag := range flags {
 		if !strings.Contains(err.Error(), flag) {
