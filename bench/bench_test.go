@@ -69,7 +69,7 @@ func TestRun_rightServer(t *testing.T) {
 		}
 	}
 	for _, c := range rep.Comparisons {
-		want := 0
+		var want int
 		switch c.What {
 		case "commit, own tables":
 			want = 2 * c.Clients * 12

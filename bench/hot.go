@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,7 +68,7 @@ func (b *bench) hotLines(series []measure.Series, rivals []*rivals) {
 	fair := func(s measure.Series) ratio { return ratio(s.Middle(measure.Round.Spread)) }
 	if len(series) == 1 {
 		alone := series[0].Summary()
-		b.rep.row(what, fmt.Sprint(mostClients), alone)
+		b.rep.row(what, strconv.Itoa(mostClients), alone)
 		b.rep.wrongs(alone)
 		b.rep.judge(check{hotFairGoal, fair(series[0]), atMost(3)}, alone.Errors)
 	} else {

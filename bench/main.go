@@ -158,7 +158,7 @@ func quickScale() scale {
 		budget: 150 * time.Second, rounds: 3, loadRounds: 4, loadTime: 150 * time.Millisecond, commitTime: 3 * time.Second,
 		sizes: []int{10, 100}, clients: []int{1, mostClients}, commits: 20,
 		referenceRounds: 2, referenceTime: 500 * time.Millisecond, referenceSizes: [3]int{100, 1000, 9000}, warmUp: 6 * time.Second, warmRequests: 600,
-		hotRounds: 2, hotCommits: 80, listTables: 10_000, memoryTables: 160, memoryCache: 64 << 20, memoryTime: 20 * time.Second,
+		hotRounds: 2, hotCommits: 80, listTables: 10_000, memoryTables: 200, memoryCache: 96 << 20, memoryTime: 20 * time.Second,
 		mvCommits: 10, days: 60, rowsPerDay: 900, appends: 2,
 	}
 }

@@ -149,7 +149,7 @@ func TestProtocol_Limits(t *testing.T) {
 		w := gzip.NewWriter(&bomb)
 		_, _ = w.Write([]byte(`{"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"`)) // a buffer takes everything
 		zeros := bytes.Repeat([]byte("0"), 1<<20)
-		for range 100 {
+		for range 70 {
 			_, _ = w.Write(zeros)
 		}
 		_, _ = w.Write([]byte(`"}}]}`))

@@ -238,7 +238,7 @@ func TestPlan_oracle(t *testing.T) {
 		w.mem.set(w.tbl.Document())
 		limits := rapid.SampledFrom([]scan.Limits{{}, {PageFiles: 2, InlineFiles: 1}, {AsyncFiles: 1, PageFiles: 2}}).Draw(rt, "limits")
 		w.svc = scan.NewService(scan.Config{Tables: w.mem, Store: w.mem, Files: iceio.LocalFS{}, Limits: limits})
-		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 6).Draw(rt, "steps") {
 			w.step(rt)
 		}
 		if len(w.heads) == 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -65,7 +66,7 @@ func TestLinear(t *testing.T) {
 	for i := range s.replicas {
 		s.startReplica(i)
 	}
-	cfg := linear.Config{Prefix: "main", Seed: seed, ArtifactDir: t.ArtifactDir()}
+	cfg := linear.Config{Prefix: "main", Seed: seed, ArtifactDir: artifacts(t)}
 	for i := range s.uris {
 		cfg.Replicas = append(cfg.Replicas, func() string { return *s.uris[i].Load() })
 	}
@@ -80,6 +81,16 @@ func TestLinear(t *testing.T) {
 		}
 	}
 	t.Logf("%s; faults: %v", s.run.Summary(), kinds)
+}
+
+// artifacts is a folder for what a failure leaves to look at. Without -artifacts the
+// test's own folder would be gone by then.
+func artifacts(t *testing.T) string {
+	t.Helper()
+	if f := flag.Lookup("test.artifacts"); f != nil && f.Value.String() == "true" {
+		return t.ArtifactDir()
+	}
+	return filepath.Join(os.TempDir(), "catalogd-linear-failures")
 }
 
 // round lets the clients work through some faults and checks what they were told.

@@ -10,7 +10,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,6 +25,7 @@ type client struct {
 	random  *rand.Rand
 	views   [][len(tableNames)]view // by group
 	replica int                     // the one to ask next
+	note    string                  // the last answers that said nothing good
 }
 
 // view is what a client last saw of a table. It may be out of date: then the commits that
@@ -40,6 +43,7 @@ type answer struct {
 	status int
 	etag   string
 	body   []byte
+	sent   bool // a server may have seen the request
 	err    error
 }
 
@@ -53,6 +57,10 @@ func (c *client) request(ctx context.Context, method, path string, body any, hea
 		}
 		in = bytes.NewReader(raw)
 	}
+	// The error of a dial does not say so: Go sends a request with an idempotency key
+	// again by itself when its connection breaks.
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, method, c.run.cfg.Replicas[c.replica]()+path, in)
 	if err != nil {
 		return answer{err: err}
@@ -65,18 +73,15 @@ func (c *client) request(ctx context.Context, method, path string, body any, hea
 	}
 	res, err := c.run.cfg.HTTP.Do(req)
 	if err != nil {
-		return answer{err: err}
+		return answer{err: err, sent: sent.Load()}
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	return answer{status: res.StatusCode, etag: res.Header.Get("ETag"), body: text, err: err}
+	return answer{status: res.StatusCode, etag: res.Header.Get("ETag"), body: text, err: err, sent: true}
 }
 
 // neverSent reports whether no server can have seen the request.
-func (a answer) neverSent() bool {
-	e, ok := errors.AsType[*net.OpError](a.err)
-	return ok && e.Op == "dial"
-}
+func (a answer) neverSent() bool { return a.err != nil && !a.sent }
 
 func (a answer) decode(out any) error {
 	if a.err != nil || a.status != http.StatusOK {
@@ -92,6 +97,15 @@ func (a answer) problem() error {
 	return fmt.Errorf("status %d: %s", a.status, a.body)
 }
 
+// brief is an answer for a line of a history, empty if it is good.
+func (a answer) brief() string {
+	if a.err == nil && a.status < http.StatusBadRequest {
+		return ""
+	}
+	text := a.problem().Error()
+	return text[:min(len(text), 200)]
+}
+
 // mutate sends a change, again and again with one key if the server knows keys and the
 // outcome is unknown: the answer of the last attempt is then that of the operation.
 func (c *client) mutate(ctx context.Context, method, path string, body any) (answer, outcome) {
@@ -105,9 +119,11 @@ func (c *client) mutate(ctx context.Context, method, path string, body any) (ans
 	}
 	a := c.request(ctx, method, path, body, header)
 	o := c.judge(method, path, a)
+	c.note = a.brief()
 	for o == unknown && header != nil && !c.paused() {
 		c.recover(ctx)
 		again := c.request(ctx, method, path, body, header)
+		c.note += ", then " + again.brief()
 		if again.neverSent() || again.status == http.StatusServiceUnavailable || bytes.Contains(again.body, []byte("Nothing was changed")) {
 			continue // that is about this attempt, not about the one before
 		}

@@ -1,9 +1,11 @@
 package linear
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,12 +19,16 @@ type operation struct {
 	out    output
 	call   time.Duration
 	ret    time.Duration
+	note   string // what a client was told, if it was not told that the operation was done
 }
 
 // history is what happened to one group in one round.
 type history struct {
 	initial state
 	ops     []operation
+	// refused are the operations that changed nothing, as the clients were told. They
+	// explain nothing, unless that was a lie.
+	refused []operation
 	// settled is when nothing of the round was under way any more. The operations after
 	// it only read.
 	settled time.Duration
@@ -113,6 +119,9 @@ func (h history) check(seen sightings, step stepper, dir, name string) error {
 	if dir == "" {
 		return fmt.Errorf("%s: %s (%d operations)", name, problem, len(ops))
 	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("%s: %s; and nothing can be written about it: %w", name, problem, err)
+	}
 	page, list := filepath.Join(dir, name+".html"), filepath.Join(dir, name+".txt")
 	if err := porcupine.VisualizePath(m, info, page); err != nil {
 		return fmt.Errorf("%s: %s; and its picture cannot be written: %w", name, problem, err)
@@ -127,8 +136,10 @@ func (h history) check(seen sightings, step stepper, dir, name string) error {
 func (h history) text(ops []operation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "begins with %s\n", h.initial)
-	for _, op := range ops {
-		fmt.Fprintf(&b, "%12d – %12d  client %d: %s\n", op.call, op.ret, op.client, describe(op.in, op.out))
+	all := slices.Concat(ops, h.refused)
+	slices.SortFunc(all, func(a, b operation) int { return cmp.Compare(a.call, b.call) })
+	for _, op := range all {
+		fmt.Fprintf(&b, "%12d – %12d  client %d: %s %s\n", op.call, op.ret, op.client, describe(op.in, op.out), op.note)
 	}
 	return b.String()
 }

@@ -70,7 +70,11 @@ func (c *client) path(group, name int) string { return c.tables(group) + "/" + t
 
 // done records an operation.
 func (c *client) done(group int, in input, out output, call time.Duration) output {
-	c.run.record(group, operation{client: c.number, in: in, out: out, call: call, ret: c.run.now()})
+	op := operation{client: c.number, in: in, out: out, call: call, ret: c.run.now()}
+	if out.outcome == refused || out.outcome == unknown {
+		op.note = c.note
+	}
+	c.run.record(group, op)
 	return out
 }
 

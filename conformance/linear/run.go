@@ -239,9 +239,13 @@ func (r *Run) Count() int {
 func (r *Run) record(group int, op operation) {
 	r.mu.Lock()
 	r.counts[op.out.outcome]++
-	reads := op.in.kind == opLoad || op.in.kind == opExists || op.in.kind == opList
-	if op.out.outcome != refused && (op.out.outcome != unknown || !reads) {
-		r.histories[group].ops = append(r.histories[group].ops, op)
+	h := &r.histories[group]
+	switch reads := op.in.kind == opLoad || op.in.kind == opExists || op.in.kind == opList; {
+	case reads && (op.out.outcome == refused || op.out.outcome == unknown): // tells nothing
+	case op.out.outcome == refused:
+		h.refused = append(h.refused, op)
+	default:
+		h.ops = append(h.ops, op)
 	}
 	var twice []string
 	if op.in.kind == opCommit && op.out.outcome == did {
