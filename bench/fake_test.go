@@ -234,22 +234,26 @@ func etagOf(r *http.Request, location string) string {
 	return fmt.Sprintf("%q", filepath.Base(location)+r.URL.Query().Get("snapshots"))
 }
 
-// wrongAfter is when a fault of loads begins, so that the first answers are right.
-const wrongAfter = 40
+// faulty tells the answers that a fault of loads spoils: not the first ones, and never two
+// in a row, so that a wrong one cannot be what others are compared with.
+func (f *fakeCatalog) faulty() bool {
+	const first, every = 20, 3
+	return f.answers > first && f.answers%every == 0
+}
 
 func (f *fakeCatalog) answer(w http.ResponseWriter, r *http.Request, location string, t *fakeTable) error {
 	f.answers++
 	if r.URL.Query().Get("snapshots") == "refs" && len(t.Snapshots) > 0 {
 		t.Snapshots = t.Snapshots[len(t.Snapshots)-1:]
 	}
-	if f.fault == "wrong byte" && f.answers > wrongAfter {
+	if f.fault == "wrong byte" && f.faulty() {
 		t.Properties["owner"] = "alicf"
 	}
 	body, err := json.Marshal(map[string]any{"metadata-location": location, "metadata": t})
 	if err != nil {
 		return err
 	}
-	if f.fault != "no ETag" || f.answers <= wrongAfter {
+	if f.fault != "no ETag" || !f.faulty() {
 		w.Header().Set("ETag", etagOf(r, location))
 	}
 	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
