@@ -340,11 +340,11 @@ func (f *fakeCatalog) UnregisterTable(ctx context.Context, wh string, id catalog
 }
 
 func (f *fakeCatalog) CommitTransaction(ctx context.Context, wh string, commits []catalog.TableCommit) error {
-	call := "transaction"
+	call := []string{"transaction"}
 	for _, c := range commits {
-		call += fmt.Sprintf(" %s %d/%d", c.Ident, len(c.Requirements), len(c.Updates))
+		call = append(call, fmt.Sprintf("%s %d/%d", c.Ident, len(c.Requirements), len(c.Updates)))
 	}
-	unlock, err := f.enter(ctx, wh, call)
+	unlock, err := f.enter(ctx, wh, strings.Join(call, " "))
 	defer unlock()
 	return err
 }

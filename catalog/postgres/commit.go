@@ -64,8 +64,7 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, changes []catalog.Change) 
 	}
 	if receipt != nil {
 		if _, err := results.Exec(); err != nil {
-			results.Close() //nolint:errcheck // the same error
-			return nil, repeated(err)
+			return nil, repeated(errors.Join(err, results.Close()))
 		}
 	}
 	return follow, results.Close() // reads what the hook asked for

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"sync"
-
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
