@@ -64,6 +64,7 @@ type server struct {
 
 // newServer connects the parts. What it has opened is closed again if it fails.
 func newServer(ctx context.Context, cfg Config, log *slog.Logger, instance string) (_ *server, err error) {
+	limitMemory(cfg.CacheBytes)
 	s := &server{cfg: cfg, log: log, instance: instance}
 	defer func() {
 		if err != nil {
