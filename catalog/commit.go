@@ -63,7 +63,7 @@ func (s *Service) commitTables(ctx context.Context, warehouse string, commits []
 	if err != nil {
 		return nil, err
 	}
-	defer turn.end()
+	defer turn.end(ctx)
 	for range maxCommitAttempts {
 		var (
 			out  []Loaded
@@ -115,7 +115,7 @@ func (s *Service) tryCommit(ctx context.Context, warehouse string, commits []Tab
 		default:
 			out[i] = Loaded{Pointer: changes[0].Pointer, Document: changes[0].Document}
 			changes = changes[1:]
-			turn.hand(d.key, &state{since: since, loaded: out[i], table: d.after})
+			turn.change(d.key, &state{since: since, loaded: out[i], table: d.after})
 		}
 	}
 	if creates && KindOf(err) == KindAlreadyExists {
@@ -138,6 +138,7 @@ func about(err error, id TableIdent, several bool) error {
 // draft works out what a commit does to the current state.
 func (s *Service) draft(ctx context.Context, warehouse string, c TableCommit, turn *turn) (draft, error) {
 	d := draft{key: hintOf(warehouse, c.Ident)}
+	handed := turn.state(d.key)
 	var err error
 	if d.base, err = s.base(ctx, warehouse, c, turn); err != nil {
 		return d, err
@@ -150,6 +151,7 @@ func (s *Service) draft(ctx context.Context, warehouse string, c TableCommit, tu
 	turn.hand(d.key, d.base)
 	before := d.base.table
 	if err := before.Check(c.Requirements); err != nil {
+		turn.late = d.base == handed
 		return d, refused(err)
 	}
 	row := d.base.loaded.Pointer

@@ -130,7 +130,7 @@ func (s *Service) UnregisterTable(ctx context.Context, warehouse string, id Tabl
 		if err != nil {
 			return Loaded{}, err
 		}
-		defer turn.end()
+		defer turn.end(ctx)
 		for range maxCommitAttempts {
 			var out Loaded
 			out, err = s.unregister(ctx, warehouse, id)

@@ -50,11 +50,11 @@ func TestTurns_firstComeFirstServed(t *testing.T) {
 			mu.Lock()
 			order = append(order, i)
 			mu.Unlock()
-			turn.end()
+			turn.end(t.Context())
 		})
 		waiters(t, turns, key, i+1)
 	}
-	first.end()
+	first.end(t.Context())
 	group.Wait()
 	if !slices.IsSorted(order) || len(order) != 20 {
 		t.Errorf("served in order %v", order)
@@ -80,7 +80,7 @@ func TestTurns_stateIsHandedToThoseWhoWaited(t *testing.T) {
 				t.Error(err)
 			}
 			got <- turn.state(key)
-			turn.end()
+			turn.end(t.Context())
 		}
 		var made *state
 		if early {
@@ -94,7 +94,7 @@ func TestTurns_stateIsHandedToThoseWhoWaited(t *testing.T) {
 			waiters(t, turns, key, 1)
 		}
 		first.hand(key, made)
-		first.end()
+		first.end(t.Context())
 		if left := <-got; (left == made) != early {
 			t.Errorf("early %t: got %p of %p", early, left, made)
 		}
@@ -123,8 +123,8 @@ func TestTurns_whoGivesUpHoldsNobodyBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other.end()
-	holder.end()
+	other.end(t.Context())
+	holder.end(t.Context())
 	if len(turns.lines) != 0 {
 		t.Errorf("%d lines are left behind", len(turns.lines))
 	}
@@ -143,7 +143,7 @@ func TestTurns_turnOfOneWhoLeftIsPassedOn(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() {
 			if turn, err := turns.take(ctx, key); err == nil {
-				turn.end()
+				turn.end(t.Context())
 			}
 		})
 		waiters(t, turns, key, 1)
@@ -153,11 +153,11 @@ func TestTurns_turnOfOneWhoLeftIsPassedOn(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			turn.end()
+			turn.end(t.Context())
 		})
 		waiters(t, turns, key, 2)
 		group.Go(cancel)
-		group.Go(holder.end)
+		group.Go(func() { holder.end(t.Context()) })
 		group.Wait()
 	}
 	if len(turns.lines) != 0 {
@@ -182,7 +182,7 @@ func TestTurns_severalAtOnceNeverWaitForEachOther(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				turn.end()
+				turn.end(t.Context())
 			}
 		})
 	}
@@ -195,5 +195,96 @@ func TestTurns_lineIsBounded(t *testing.T) {
 	turns.lines[key] = &line{waiting: make([]chan *state, maxWaiting)}
 	if _, err := turns.take(t.Context(), key); KindOf(err) != KindUnavailable {
 		t.Errorf("take = %v, want KindUnavailable", err)
+	}
+}
+
+// late takes a turn that comes too late and ends it; the channel tells when it is over.
+func late(t *testing.T, turns *turns, key hintKey) <-chan time.Duration {
+	t.Helper()
+	turn, err := turns.take(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn.late = true
+	over := make(chan time.Duration, 1)
+	began := time.Now()
+	go func() {
+		turn.end(t.Context())
+		over <- time.Since(began)
+	}()
+	return over
+}
+
+func change(t *testing.T, turns *turns, key hintKey) {
+	t.Helper()
+	turn, err := turns.take(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn.change(key, &state{since: time.Now()})
+	turn.end(t.Context())
+}
+
+// Writers that were outrun are told one by one, whoever was outrun first.
+func TestTurns_outrunWritersComeBackOneByOne(t *testing.T) {
+	t.Parallel()
+	turns, key := newTurns(), hintKey{name: "t"}
+	var over []<-chan time.Duration
+	for range 3 {
+		over = append(over, late(t, turns, key))
+	}
+	deadline := time.Now().Add(time.Minute)
+	for len(over) > 0 && time.Now().Before(deadline) {
+		change(t, turns, key)
+		select {
+		case <-over[0]:
+			over = over[1:]
+		case <-time.After(time.Minute):
+			t.Fatal("a writer that was outrun is never told")
+		}
+	}
+	turns.mu.Lock()
+	defer turns.mu.Unlock()
+	if len(turns.outrun) != 0 || len(turns.lines) != 0 {
+		t.Errorf("%d and %d are left behind", len(turns.outrun), len(turns.lines))
+	}
+}
+
+// If nothing changes any more they are told all the same.
+func TestTurns_outrunWritersWaitForABoundedTime(t *testing.T) {
+	t.Parallel()
+	turns, key := newTurns(), hintKey{name: "t"}
+	if waited := <-late(t, turns, key); waited < patience {
+		t.Errorf("waited for %s, want %s", waited, patience)
+	}
+	turns.mu.Lock()
+	defer turns.mu.Unlock()
+	if len(turns.outrun) != 0 {
+		t.Errorf("%d are left behind", len(turns.outrun))
+	}
+}
+
+// The first who is outrun by a change need not wait for another one.
+func TestTurns_firstOutrunWriterGoesAtOnce(t *testing.T) {
+	t.Parallel()
+	turns, key := newTurns(), hintKey{name: "t"}
+	winner, err := turns.take(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan chan struct{}, 1)
+	go func() {
+		turn, err := turns.take(t.Context(), key)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- turns.behind(key)
+		turn.end(t.Context())
+	}()
+	waiters(t, turns, key, 1)
+	winner.change(key, &state{since: time.Now()})
+	winner.end(t.Context())
+	if again := <-ended; again != nil {
+		t.Error("the first writer that was outrun has to wait")
 	}
 }

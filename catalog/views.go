@@ -73,7 +73,7 @@ func (s *Service) replaceView(ctx context.Context, warehouse string, id TableIde
 	if err != nil {
 		return Loaded{}, err
 	}
-	defer turn.end()
+	defer turn.end(ctx)
 	for range maxCommitAttempts {
 		var (
 			out  Loaded
