@@ -143,7 +143,7 @@ func TestTurns_turnOfOneWhoLeftIsPassedOn(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() {
 			if turn, err := turns.take(ctx, key); err == nil {
-				turn.end(t.Context())
+				turn.end(ctx)
 			}
 		})
 		waiters(t, turns, key, 1)
