@@ -24,7 +24,10 @@
 // Iceberg clients read a 5xx on a commit as "the outcome is unknown": they keep files that
 // a failed commit orphaned, and give up. So on updateTable and replaceView a failure that
 // is known to have changed nothing is 409 CommitFailedException, whatever its cause, and
-// 500 CommitStateUnknownException is for everything else. See [TableWriter]. createTable
+// 500 CommitStateUnknownException is for everything else. See [TableWriter]. A commit with
+// an Idempotency-Key is the exception: that this copy of it changed nothing says nothing
+// about an earlier copy, so what the catalog has not recorded is 500, and the client asks
+// again with its key. createTable
 // keeps its 503: the only 409 that clients know there is "already exists", which would be
 // wrong, and IF NOT EXISTS would believe it.
 package api

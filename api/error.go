@@ -89,7 +89,7 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 			c.Response().Status = statusClientClosed // nobody is there to read an answer
 			return
 		}
-		a := answerTo(err, commitRoutes[c.Request().Method+" "+c.Path()])
+		a := answerTo(err, commitOf(c))
 		if a.fault {
 			id := uuid.NewString()
 			level := slog.LevelError
@@ -113,15 +113,44 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 	}
 }
 
+// commit says how a failure is to be worded for clients that commit.
+type commit uint8
+
+const (
+	noCommit commit = iota
+	oneCommit
+	// repeatable is a commit with an Idempotency-Key. That this copy of the request changed
+	// nothing says nothing about an earlier one, unless the catalog has recorded it.
+	repeatable
+)
+
+func commitOf(c echo.Context) commit {
+	switch {
+	case !commitRoutes[c.Request().Method+" "+c.Path()]:
+		return noCommit
+	case catalog.ReceiptOf(c.Request().Context()) != nil:
+		return repeatable
+	}
+	return oneCommit
+}
+
 // answerTo translates a failure. On a commit route the status says whether anything may
 // have been changed, see the package comment.
-func answerTo(err error, commit bool) answer {
+func answerTo(err error, commit commit) answer {
 	if e, ok := errors.AsType[*catalog.Error](err); ok {
 		a := answer{wireForm: wire[e.Kind], msg: e.Msg, retry: e.Kind == catalog.KindUnavailable}
 		a.fault = a.status >= http.StatusInternalServerError
-		if commit && a.status >= http.StatusInternalServerError && e.Kind != catalog.KindCommitStateUnknown {
+		if a.status < http.StatusInternalServerError || e.Kind == catalog.KindCommitStateUnknown {
+			return a
+		}
+		switch commit {
+		case oneCommit:
 			a.wireForm = wireForm{http.StatusConflict, commitFailed}
 			a.msg = "Nothing was changed: " + a.msg
+		case repeatable:
+			a.wireForm = wire[catalog.KindCommitStateUnknown]
+			a.msg += " with the same Idempotency-Key; whether an earlier copy of this request was carried out is not known"
+		case noCommit:
 		}
 		return a
 	}
@@ -132,7 +161,7 @@ func answerTo(err error, commit bool) answer {
 		return answerToEcho(e)
 	}
 	a := answer{wireForm: wire[catalog.KindInternal], msg: "Internal error", fault: true}
-	if commit {
+	if commit != noCommit {
 		a.wireForm = wire[catalog.KindCommitStateUnknown]
 		a.msg = "Internal error during the commit, whose outcome is unknown"
 	}

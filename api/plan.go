@@ -58,7 +58,7 @@ func scanRequest(body *rest.ScanToPlan) scan.Request {
 
 // failedPlan is the answer that tells why a plan failed, though asking for it did not.
 func failedPlan(e *catalog.Error) ([]byte, error) {
-	a := answerTo(e, false)
+	a := answerTo(e, noCommit)
 	return json.Marshal(struct {
 		Status scan.Status     `json:"status"`
 		Error  rest.ErrorModel `json:"error"`

@@ -108,6 +108,25 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
+// With a key a failure says nothing about earlier copies of the request, so it is no
+// promise that nothing was changed.
+func TestReceipts_failuresPromiseNothing(t *testing.T) {
+	t.Parallel()
+	s := newSurface(t)
+	s.fake.fail = catalog.Errorf(catalog.KindUnavailable, "no database")
+	for _, path := range []string{tablePath, "/v1/wh/transactions/commit"} {
+		body := `{"requirements":[],"updates":[],"table-changes":[]}`
+		w := s.do(request{method: http.MethodPost, path: path, body: body, header: http.Header{"Idempotency-Key": {keyOne}}})
+		if e := errorOf(t, w); w.Code != http.StatusInternalServerError || e.Error.Type != "CommitStateUnknownException" {
+			t.Errorf("%s with a key: %d %v", path, w.Code, e)
+		}
+		w = s.do(request{method: http.MethodPost, path: path, body: body})
+		if e := errorOf(t, w); w.Code != http.StatusConflict || e.Error.Type != "CommitFailedException" {
+			t.Errorf("%s without: %d %v", path, w.Code, e)
+		}
+	}
+}
+
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := newSurface(t)

@@ -270,11 +270,11 @@ func TestWire_Complete(t *testing.T) {
 			t.Errorf("Kind %d has no wire form", k)
 		}
 		// On a commit route 5xx is for unknown outcomes only.
-		a := answerTo(catalog.Errorf(kind, "x"), true)
+		a := answerTo(catalog.Errorf(kind, "x"), oneCommit)
 		if a.status >= 500 && kind != catalog.KindCommitStateUnknown {
 			t.Errorf("Kind %d is %d on a commit route", k, a.status)
 		}
-		if plain := answerTo(catalog.Errorf(kind, "x"), false); plain.status != wire[kind].status || plain.exception != wire[kind].exception {
+		if plain := answerTo(catalog.Errorf(kind, "x"), noCommit); plain.status != wire[kind].status || plain.exception != wire[kind].exception {
 			t.Errorf("Kind %d is %v outside of commit routes, want %v", k, plain.wireForm, wire[kind])
 		}
 	}

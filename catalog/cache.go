@@ -71,10 +71,7 @@ func (c *cache) put(warehouse string, id TableIdent, d *Document) {
 		c.remove(old) // superseded: nobody loads it by name again
 	}
 	c.hints[key] = d.MetadataLocation
-	if e, ok := c.byLoc[d.MetadataLocation]; ok {
-		c.order.MoveToFront(e)
-		return
-	}
+	c.remove(d.MetadataLocation) // a file that is registered again may have other contents
 	c.byLoc[d.MetadataLocation] = c.order.PushFront(d)
 	c.used += d.bytes()
 	for c.used > c.limit {

@@ -110,7 +110,8 @@ func once[T any](ctx context.Context, s *Service, warehouse string, run func() (
 	}
 	if wErr := s.store.Remember(ctx, warehouse, r); errors.Is(wErr, ErrRepeated) {
 		return replay(out, err)
-	} else if wErr != nil && err == nil {
+	} else if wErr != nil {
+		// What is not recorded proves nothing: a refusal may be for what the first copy did.
 		return out, wErr
 	}
 	return out, err
@@ -129,7 +130,7 @@ func onceOnly(ctx context.Context, s *Service, warehouse string, run func() erro
 var finalKinds = map[Kind]string{
 	KindInvalid: "invalid", KindForbidden: "forbidden", KindNoSuchNamespace: "no-such-namespace", KindNoSuchTable: "no-such-table",
 	KindNoSuchView: "no-such-view", KindNotFound: "not-found", KindAlreadyExists: "already-exists",
-	KindNamespaceNotEmpty: "namespace-not-empty", KindUnprocessable: "unprocessable", KindCommitFailed: "commit-failed", KindConflict: "conflict",
+	KindIllegalArgument: "illegal-argument", KindNamespaceNotEmpty: "namespace-not-empty", KindUnprocessable: "unprocessable", KindCommitFailed: "commit-failed", KindConflict: "conflict",
 }
 
 func (k Kind) final() bool { return finalKinds[k] != "" }
@@ -151,6 +152,9 @@ func FinalKind(name string) Kind {
 func (s *Service) loadedAgain(ctx context.Context, warehouse string, id TableIdent, typ ObjectType) func(Outcome) (Loaded, error) {
 	return func(o Outcome) (Loaded, error) {
 		row := Pointer{Warehouse: warehouse, Ident: id, Type: typ, MetadataLocation: o.MetadataLocation}
+		if o.MetadataLocation == "" && len(o.Detail) == 0 {
+			return s.load(ctx, warehouse, id, typ)
+		}
 		if o.MetadataLocation == "" { // staged
 			return Loaded{Pointer: row, Document: NewDocument("", o.Detail, nil)}, nil
 		}

@@ -119,6 +119,7 @@ func (s *Service) register(ctx context.Context, c Change) (Loaded, error) {
 	if err := s.store.Commit(ctx, []Change{c}); err != nil {
 		return Loaded{}, err
 	}
+	s.cache.put(c.Pointer.Warehouse, c.Pointer.Ident, c.Document)
 	return Loaded{Pointer: c.Pointer, Document: c.Document}, nil
 }
 

@@ -88,6 +88,9 @@ func (s *Service) load(ctx context.Context, warehouse string, id TableIdent, typ
 	case l.Document != nil:
 	case held != nil && held.MetadataLocation == l.Pointer.MetadataLocation:
 		l.Document = held
+		if l.Pointer.UUID == "" {
+			return l, s.complete(&l) // a row of another catalog implementation says little
+		}
 		return l, nil
 	default:
 		// A row that another catalog implementation wrote: its file is read once.
@@ -99,26 +102,45 @@ func (s *Service) load(ctx context.Context, warehouse string, id TableIdent, typ
 	return l, nil
 }
 
+// complete fills in what the row of l lacks from its document.
+func (s *Service) complete(l *Loaded) error {
+	plain, err := s.plain(*l)
+	if err != nil {
+		return err
+	}
+	_, err = describe(&l.Pointer, plain)
+	return err
+}
+
 // readDocument reads the metadata file of p and fills in what its row lacks.
 func (s *Service) readDocument(ctx context.Context, p *Pointer) (*Document, error) {
 	plain, err := s.read(ctx, p.MetadataLocation)
 	if err != nil {
 		return nil, err
 	}
+	refs, err := describe(p, plain)
+	if err != nil {
+		return nil, err
+	}
+	return NewDocument(p.MetadataLocation, plain, refs), nil
+}
+
+// describe fills in what a row says of its metadata file, and returns the file's refs form.
+func describe(p *Pointer, plain []byte) (refs []byte, err error) {
 	if p.Type == TypeView {
 		v, err := metadata.ParseView(plain)
 		if err != nil {
 			return nil, Errorf(KindInternal, "view metadata of %s cannot be read", p.Ident).Because(err)
 		}
 		describeView(p, v)
-		return NewDocument(p.MetadataLocation, plain, nil), nil
+		return nil, nil
 	}
 	t, err := metadata.ParseTable(plain)
 	if err != nil {
 		return nil, Errorf(KindInternal, "table metadata of %s cannot be read", p.Ident).Because(err)
 	}
 	describeTable(p, t)
-	return NewDocument(p.MetadataLocation, plain, t.RefsBytes()), nil
+	return t.RefsBytes(), nil
 }
 
 // checkFile makes a load of a table whose metadata file has vanished fail as it would on

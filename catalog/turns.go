@@ -13,6 +13,10 @@ import (
 // the object takes longer to write than its writers are willing to wait.
 const maxWaiting = 500
 
+// maxWait bounds how long a writer waits for its turn: when the database or the disk has
+// stopped answering, everybody in line must hear of it.
+const maxWait = 30 * time.Second
+
 // turns lets the writers of one object go one after the other, in the order in which
 // they came. Without it, all of them would read the same state, write a file each, and
 // all but one would do so in vain; and a fast one could win again and again. Writers in
@@ -69,9 +73,14 @@ func (t *turns) enter(ctx context.Context, key hintKey) (*state, error) {
 	turn := make(chan *state, 1)
 	l.waiting = append(l.waiting, turn)
 	t.mu.Unlock()
+	timer := time.NewTimer(maxWait)
+	defer timer.Stop()
 	select {
 	case left := <-turn:
 		return left, nil
+	case <-timer.C:
+		t.abandon(key, turn)
+		return nil, Errorf(KindUnavailable, "%s was written by others for %s, try again later", key.name, maxWait)
 	case <-ctx.Done():
 		t.abandon(key, turn)
 		return nil, ctx.Err()

@@ -162,6 +162,7 @@ func TestIdempotency(t *testing.T) {
 		refused(t, 400, "BadRequestException", k)
 	again("POST", s.table("t"), object{"requirements": list{object{"type": "assert-table-uuid", "uuid": uuid.NewString()}}, "updates": list{}}).
 		refused(t, 409, conflict, "UUID does not match")
+	ok(again("POST", s.table("t"), object{"requirements": list{}, "updates": list{}})) // which changes nothing
 	ok(again("POST", transactions, object{"table-changes": list{s.change("t", list{}, setProperty("k", "5"))}}))
 	ok(again("POST", restBase+"/tables/rename", object{"source": s.ident("t"), "destination": s.ident("u")}))
 	ok(again("POST", s.path()+"/views", s.newView("v", "SELECT 1 AS id")))

@@ -121,6 +121,9 @@ func null(s string) any {
 	return s
 }
 
+// A metadata file that is registered again may have been written anew under its name, as
+// tables without a catalog do: its document is the one that was read last.
+
 // createSQL holds the rows of a namespace until the transaction ends, so that it
 // cannot be dropped under a new table. A namespace that another catalog implementation
 // made may exist only through its tables: then there is nothing to lock.
@@ -139,7 +142,9 @@ WITH namespace AS (
 ), document AS (
     INSERT INTO metadata_document (metadata_location, object_uuid, document, document_crc, document_size, refs, refs_crc, refs_size)
     SELECT $4, $6, $13, $14, $15, $16, $17, $18 FROM created
-        ON CONFLICT (metadata_location) DO NOTHING
+        ON CONFLICT (metadata_location) DO UPDATE SET object_uuid = excluded.object_uuid,
+           document = excluded.document, document_crc = excluded.document_crc, document_size = excluded.document_size,
+           refs = excluded.refs, refs_crc = excluded.refs_crc, refs_size = excluded.refs_size
 )
 SELECT count(*) FROM created`
 
@@ -156,7 +161,9 @@ WITH swapped AS (
 ), document AS (
     INSERT INTO metadata_document (metadata_location, object_uuid, document, document_crc, document_size, refs, refs_crc, refs_size)
     SELECT $4, $6, $14, $15, $16, $17, $18, $19 FROM swapped
-        ON CONFLICT (metadata_location) DO NOTHING
+        ON CONFLICT (metadata_location) DO UPDATE SET object_uuid = excluded.object_uuid,
+           document = excluded.document, document_crc = excluded.document_crc, document_size = excluded.document_size,
+           refs = excluded.refs, refs_crc = excluded.refs_crc, refs_size = excluded.refs_size
 )
 SELECT count(*) FROM swapped`
 
@@ -214,7 +221,7 @@ func explain(ctx context.Context, tx pgx.Tx, results pgx.BatchResults, c catalog
 		return err
 	}
 	if closeErr != nil {
-		return closeErr
+		return behind(c, closeErr)
 	}
 	if c.Undrop != 0 {
 		return explainUndrop(ctx, tx, c)
@@ -235,6 +242,19 @@ func explain(ctx context.Context, tx pgx.Tx, results pgx.BatchResults, c catalog
 		return explainDrop(ctx, tx, c)
 	}
 	return changedSince(p)
+}
+
+// behind is why a change found nothing to do when a later statement of the batch failed as
+// well, so that nothing more can be asked. A copy of the request that was faster leaves its
+// receipt, and another transaction its names.
+func behind(c catalog.Change, closeErr error) error {
+	if errors.Is(repeated(closeErr), catalog.ErrRepeated) {
+		return catalog.ErrRepeated
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](closeErr); ok && e.Code == uniqueViolation {
+		return changedSince(c.Pointer)
+	}
+	return closeErr
 }
 
 func changedSince(p catalog.Pointer) error {

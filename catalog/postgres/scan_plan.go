@@ -49,7 +49,12 @@ func (s *Plans) CreatePlan(ctx context.Context, p scan.Plan) error {
 		var b pgx.Batch // one transaction
 		b.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
 		b.Queue(createPlanSQL, args...)
-		return translate(s.pool.SendBatch(ctx, &b).Close())
+		held, leave, err := s.admit(ctx)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return translate(s.pool.SendBatch(held, &b).Close())
 	}
 	return s.change(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, createPlanSQL, args...); err != nil {

@@ -51,6 +51,8 @@ const (
 	// holdLimit bounds one use of a connection. Statements take milliseconds; a database
 	// that has stopped answering must not keep requests for ever.
 	holdLimit = 30 * time.Second
+	// rollbackLimit bounds the wait for the end of a transaction that failed.
+	rollbackLimit = 5 * time.Second
 )
 
 // New returns a Store on pool. hook may be nil.
@@ -93,7 +95,7 @@ func (s *Store) attempt(ctx context.Context, fn func(context.Context, pgx.Tx) er
 		return unavailable(err)
 	}
 	// The rollback must reach the server even if the client is gone; after Commit it does nothing.
-	defer tx.Rollback(context.WithoutCancel(ctx))
+	defer rollback(ctx, tx)
 
 	if err := fn(ctx, tx); err != nil {
 		return err
@@ -107,6 +109,13 @@ func (s *Store) attempt(ctx context.Context, fn func(context.Context, pgx.Tx) er
 	default:
 		return catalog.Errorf(catalog.KindCommitStateUnknown, "the connection to the database was lost during COMMIT: the outcome is unknown").Because(err)
 	}
+}
+
+// rollback gives up after a while: the connection is then closed, which does the same.
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackLimit)
+	defer cancel()
+	_ = tx.Rollback(ctx) // nothing more can be done
 }
 
 // read runs a query that changes nothing, once more if the connection turns out to be

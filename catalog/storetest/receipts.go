@@ -125,6 +125,60 @@ func testReceiptsRace(_ *testing.T, f *fixture) {
 	}
 }
 
+// Copies of a change to one row wait for each other at the row; those that come second find
+// nothing to change, and a receipt.
+func testReceiptsRaceForARow(_ *testing.T, f *fixture) {
+	ns := f.namespace("ns")
+	for round := range 10 {
+		tbl := table(ns, "t"+string(rune('a'+round)), "file:///w/x/"+uuid.NewString())
+		f.commit(tbl)
+		next := swap(tbl, "file:///w/x/"+uuid.NewString())
+		drop := catalog.Change{Op: catalog.OpDrop, Pointer: next.Pointer}
+		for _, change := range []catalog.Change{next, drop} {
+			r := receipt(change.Pointer.MetadataLocation)
+			var (
+				group sync.WaitGroup
+				errs  [4]error
+			)
+			for i := range errs {
+				group.Go(func() {
+					errs[i] = f.Commit(catalog.WithReceipt(f.Context(), again(r)), []catalog.Change{change})
+				})
+			}
+			group.Wait()
+			made := 0
+			for _, err := range errs {
+				if err == nil {
+					made++
+				} else if !errors.Is(err, catalog.ErrRepeated) {
+					f.Errorf("a copy = %v, want ErrRepeated", err)
+				}
+			}
+			if made != 1 {
+				f.Errorf("the change was made %d times", made)
+			}
+		}
+	}
+}
+
+// A table that is registered again brings its document along, also under the old name.
+func testDocumentOfALocationIsTheLast(_ *testing.T, f *fixture) {
+	ns := f.namespace("ns")
+	first := table(ns, "t", "file:///w/t/v1.metadata.json")
+	f.commit(first)
+	f.commit(catalog.Change{Op: catalog.OpDrop, Pointer: first.Pointer, Forget: true})
+	second := table(ns, "t", "file:///w/t/v1.metadata.json")
+	second.Document = catalog.NewDocument(second.Pointer.MetadataLocation, []byte(`{"new":true}`), nil)
+	f.commit(second)
+	l, err := f.Load(f.Context(), Warehouse, second.Pointer.Ident, catalog.TypeTable, "")
+	if err != nil {
+		f.Fatal(err)
+	}
+	if plain, err := l.Document.All.Plain(); err != nil || string(plain) != `{"new":true}` || !l.Document.Refs.Empty() {
+		f.Errorf("document %s, %v", plain, err)
+	}
+}
+
 // claiming is a table that takes its location.
 func claiming(ns catalog.Namespace, name, location string) catalog.Change {
 	c := table(ns, name, location+"/metadata/"+uuid.NewString())

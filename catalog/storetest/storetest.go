@@ -59,6 +59,8 @@ func Run(t *testing.T, open func(*testing.T) catalog.Store) {
 		{"ReceiptsOfRefusals", testReceiptsOfRefusals},
 		{"ReceiptsOfNamespaces", testReceiptsOfNamespaces},
 		{"ReceiptsRace", testReceiptsRace},
+		{"ReceiptsRaceForARow", testReceiptsRaceForARow},
+		{"DocumentOfALocationIsTheLast", testDocumentOfALocationIsTheLast},
 		{"Claims", testClaims},
 		{"ClaimsRace", testClaimsRace},
 		{"Functions", testFunctions},
