@@ -47,6 +47,9 @@ type Life interface {
 	// ExpireDropped takes the way back from a dropped object, and from what was dropped
 	// with it; with purge their files are deleted, too. KindNotFound if there is none.
 	ExpireDropped(ctx context.Context, warehouse string, id int64, purge bool) error
+	// Obsolete names the table that has outgrown a metadata file which is about to be
+	// deleted; empty if the file is none of those.
+	Obsolete(ctx context.Context, metadataLocation string) (table string, err error)
 	// Protected reports whether an object is protected. KindNoSuch{Table,View,Namespace}.
 	Protected(ctx context.Context, warehouse string, target Target) (bool, error)
 	// SetProtected protects an object from being dropped, or lifts that.

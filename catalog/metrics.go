@@ -118,7 +118,8 @@ func (r *Reporter) run() {
 }
 
 // flush stores all that waits. A batch that cannot be stored is lost: it is not worth an
-// ever longer queue.
+// ever longer queue. At the end of the process the first failure ends it, since the next
+// batches would only wait for the same database.
 func (r *Reporter) flush() {
 	for {
 		r.mu.Lock()
@@ -146,7 +147,24 @@ func (r *Reporter) flush() {
 		cancel()
 		if err != nil {
 			r.log.Warn("metrics reports were not kept", slog.Int("reports", n), slog.Any("error", err))
+			select {
+			case <-r.quit:
+				r.discard()
+				return
+			default:
+			}
 		}
+	}
+}
+
+// discard gives up all that waits.
+func (r *Reporter) discard() {
+	r.mu.Lock()
+	n := len(r.waiting)
+	r.waiting, r.bytes = nil, 0
+	r.mu.Unlock()
+	if n > 0 {
+		r.log.Warn("metrics reports were not kept: the process ends", slog.Int("reports", n))
 	}
 }
 

@@ -116,3 +116,22 @@ func TestReporter_neverWaits(t *testing.T) {
 		t.Errorf("the loss is not logged:\n%s", said)
 	}
 }
+
+// TestReporter_closeGivesUp: at the end of the process the first batch that cannot be
+// stored is the last one that is tried.
+func TestReporter_closeGivesUp(t *testing.T) {
+	t.Parallel()
+	store := &reportStore{hang: make(chan struct{}), fail: errors.New("no room")}
+	r := catalog.NewReporter(store, slog.New(slog.DiscardHandler))
+	for range 5000 {
+		r.Add(catalog.Report{Body: []byte("{}")})
+	}
+	closing, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.Close(closing)
+	close(store.hang)
+	r.Close(t.Context())
+	if _, batches := store.counts(); batches != 1 {
+		t.Errorf("%d batches were tried, want one", batches)
+	}
+}

@@ -42,6 +42,9 @@ func (s *Service) registerTable(ctx context.Context, warehouse string, id TableI
 			return Loaded{}, err
 		}
 	}
+	if err := s.notObsolete(ctx, location); err != nil {
+		return Loaded{}, err
+	}
 	plain, err := s.read(ctx, location)
 	if err != nil {
 		return Loaded{}, err
@@ -116,11 +119,25 @@ func (s *Service) register(ctx context.Context, c Change) (Loaded, error) {
 	if r := ReceiptOf(ctx); r != nil {
 		r.Outcome = Outcome{MetadataLocation: c.Pointer.MetadataLocation}
 	}
+	// Its own table may have outgrown it since it was read.
+	if err := s.notObsolete(ctx, c.Pointer.MetadataLocation); err != nil {
+		return Loaded{}, err
+	}
 	if err := s.store.Commit(ctx, []Change{c}); err != nil {
 		return Loaded{}, err
 	}
 	s.cache.put(c.Pointer.Warehouse, c.Pointer.Ident, c.Document)
 	return Loaded{Pointer: c.Pointer, Document: c.Document}, nil
+}
+
+// notObsolete refuses a metadata file that will be gone soon.
+func (s *Service) notObsolete(ctx context.Context, location string) error {
+	table, err := s.store.Obsolete(ctx, location)
+	if err != nil || table == "" {
+		return err
+	}
+	return Errorf(KindConflict, "%s is about to be deleted, because table %s has outgrown it (%s): register a newer metadata file, or a copy of it",
+		location, table, propDeleteMetadata)
 }
 
 // UnregisterTable forgets a table and leaves all its files. It returns the last state:

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
@@ -39,6 +40,9 @@ type TrimMetadataWorker struct {
 
 	obsolete Obsolete
 }
+
+// Timeout implements [river.Worker].
+func (*TrimMetadataWorker) Timeout(*river.Job[TrimMetadataArgs]) time.Duration { return sweepTimeout }
 
 // Work implements [river.Worker].
 func (w *TrimMetadataWorker) Work(ctx context.Context, _ *river.Job[TrimMetadataArgs]) error {

@@ -40,6 +40,9 @@ type PruneReportsWorker struct {
 	reports Reports
 }
 
+// Timeout implements [river.Worker].
+func (*PruneReportsWorker) Timeout(*river.Job[PruneReportsArgs]) time.Duration { return sweepTimeout }
+
 // Work implements [river.Worker].
 func (w *PruneReportsWorker) Work(ctx context.Context, _ *river.Job[PruneReportsArgs]) error {
 	return w.reports.PruneReports(ctx)

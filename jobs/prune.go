@@ -49,6 +49,9 @@ type PruneWorker struct {
 	pool *pgxpool.Pool
 }
 
+// Timeout implements [river.Worker].
+func (*PruneWorker) Timeout(*river.Job[PruneArgs]) time.Duration { return sweepTimeout }
+
 // Work implements [river.Worker].
 func (w *PruneWorker) Work(ctx context.Context, _ *river.Job[PruneArgs]) error {
 	if err := w.inBatches(ctx, pruneSQL, keepDocuments); err != nil {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -17,6 +18,9 @@ const (
 	purgeQueue = "purge"
 	// purgeTimeout bounds one run of a purge; the next one goes on where it was cut off.
 	purgeTimeout = 50 * time.Minute
+	// sweepTimeout bounds one run of a job that deletes whatever has become due; the next
+	// one goes on where it was cut off.
+	sweepTimeout = 50 * time.Minute
 	// maxPurgeWait bounds how long a purge sleeps before it looks again.
 	maxPurgeWait = time.Hour
 )
@@ -24,7 +28,8 @@ const (
 // Dropped is the part of catalog/postgres that knows what was dropped.
 type Dropped interface {
 	// Expire forgets the dropped objects whose time is over and whose files stay, and
-	// returns the drops whose files are to be deleted now.
+	// returns the drops whose files are to be deleted now, also with an error if they are
+	// known.
 	Expire(ctx context.Context) (purges []int64, err error)
 }
 
@@ -74,19 +79,22 @@ type ExpireWorker struct {
 	dropped Dropped
 }
 
+// Timeout implements [river.Worker].
+func (*ExpireWorker) Timeout(*river.Job[ExpireArgs]) time.Duration { return sweepTimeout }
+
 // Work implements [river.Worker]. A purge whose job is not over keeps that one; one that
 // failed for good gets another chance with the next look.
 func (w *ExpireWorker) Work(ctx context.Context, _ *river.Job[ExpireArgs]) error {
 	purges, err := w.dropped.Expire(ctx)
-	if err != nil || len(purges) == 0 {
+	if len(purges) == 0 {
 		return err
 	}
 	params := make([]river.InsertManyParams, len(purges))
 	for i, id := range purges {
 		params[i] = river.InsertManyParams{Args: PurgeArgs{DropID: id}}
 	}
-	_, err = river.ClientFromContext[pgx.Tx](ctx).InsertMany(ctx, params)
-	return err
+	_, insertErr := river.ClientFromContext[pgx.Tx](ctx).InsertMany(ctx, params)
+	return errors.Join(err, insertErr)
 }
 
 // PurgeWorker works [PurgeArgs].

@@ -264,3 +264,18 @@ func rawUpdates(updates ...string) []json.RawMessage {
 	}
 	return out
 }
+
+// Jobs that work off a backlog have more than the minute that River gives by default.
+func TestSweepsHaveTime(t *testing.T) {
+	t.Parallel()
+	for name, got := range map[string]time.Duration{
+		"expire":        (*jobs.ExpireWorker)(nil).Timeout(nil),
+		"trim metadata": (*jobs.TrimMetadataWorker)(nil).Timeout(nil),
+		"prune":         (*jobs.PruneWorker)(nil).Timeout(nil),
+		"prune reports": (*jobs.PruneReportsWorker)(nil).Timeout(nil),
+	} {
+		if got != 50*time.Minute {
+			t.Errorf("%s has %s, want 50 minutes: less than the hour after which River takes a job for dead", name, got)
+		}
+	}
+}

@@ -32,16 +32,25 @@ func claims(c catalog.Change) bool {
 	return c.Claim && c.Pointer.Type == catalog.TypeTable && c.Pointer.Location != ""
 }
 
+// locks reports whether c has to wait for those who claim its place at the same time. A
+// table that comes back has kept its place, but may be registered again meanwhile.
+func locks(c catalog.Change) bool {
+	return claims(c) || c.Undrop != 0 && c.Pointer.Type == catalog.TypeTable && c.Pointer.Location != ""
+}
+
 func queueClaim(b *pgx.Batch, c catalog.Change) {
 	key := catalog.LocationKey(c.Pointer.Location)
 	around := catalog.Enclosing(key)
 	b.Queue(claimLockSQL, around, key)
+	if !claims(c) {
+		return
+	}
 	b.Queue(claimSQL, around, key, c.Pointer.Warehouse, catalog.EncodeNamespace(c.Pointer.Ident.Namespace), c.Pointer.Ident.Name,
 		null(c.Pointer.UUID))
 }
 
 func claimOutcome(results pgx.BatchResults, c catalog.Change) error {
-	if _, err := results.Exec(); err != nil {
+	if _, err := results.Exec(); err != nil || !claims(c) {
 		return err
 	}
 	var warehouse, ns, name, location string

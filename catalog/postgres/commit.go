@@ -36,7 +36,7 @@ func (s *Store) Commit(ctx context.Context, changes []catalog.Change) error {
 func (s *Store) apply(ctx context.Context, tx pgx.Tx, changes []catalog.Change) (Follow, error) {
 	var batch pgx.Batch
 	for _, c := range changes {
-		if claims(c) {
+		if locks(c) {
 			queueClaim(&batch, c)
 		}
 		queue(&batch, c)
@@ -51,7 +51,7 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, changes []catalog.Change) 
 	}
 	results := tx.SendBatch(ctx, &batch)
 	for _, c := range changes {
-		if claims(c) {
+		if locks(c) {
 			if err := claimOutcome(results, c); err != nil {
 				return nil, errors.Join(err, results.Close())
 			}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -77,6 +78,32 @@ func (s *Store) inLocationOfOther(ctx context.Context, f catalog.ObsoleteMetadat
 		WHERE location_key = ANY($1) AND object_uuid IS DISTINCT FROM $2::uuid AND iceberg_type = 'TABLE')`,
 		catalog.Enclosing(catalog.LocationKey(f.MetadataLocation)), f.UUID).Scan(&yes)
 	return yes, translate(err)
+}
+
+// PutOff lets metadata files that could not be deleted wait for an hour.
+func (s *Store) PutOff(ctx context.Context, locations []string) error {
+	if len(locations) == 0 {
+		return nil
+	}
+	_, err := s.pool.Exec(ctx, `UPDATE obsolete_metadata SET not_before = clock_timestamp() + interval '1 hour' WHERE metadata_location = ANY($1)`, locations)
+	return translate(err)
+}
+
+// Obsolete implements [catalog.Life].
+func (s *Store) Obsolete(ctx context.Context, location string) (table string, err error) {
+	var ns, name *string
+	err = s.read(ctx, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, `SELECT o.object_uuid::text, t.table_namespace, t.table_name
+			FROM obsolete_metadata o LEFT JOIN iceberg_tables t ON t.object_uuid = o.object_uuid
+			WHERE o.metadata_location = $1 LIMIT 1`, location).Scan(&table, &ns, &name)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	if err == nil && ns != nil && name != nil {
+		table = catalog.TableIdent{Namespace: catalog.DecodeNamespace(*ns), Name: *name}.String()
+	}
+	return table, translate(err)
 }
 
 // ForgetObsolete forgets metadata files that were deleted.

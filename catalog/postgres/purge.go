@@ -10,17 +10,41 @@ import (
 	"github.com/catalogd/catalogd/catalog"
 )
 
-// Purging returns an object whose files are to be deleted now.
+// purgingSQL waits for those who are about to take the row back.
+const purgingSQL = droppedColumns + ` WHERE d.drop_id = $1 AND d.purge AND d.expires_at <= clock_timestamp() FOR UPDATE OF d`
+
+// Purging returns an object whose files are to be deleted now. It waits for the end of
+// those who came back to the location before the time was over, so that the next look
+// sees them; later ones see that the object is being purged. The locks are taken in the
+// order in which an undrop takes them.
 func (s *Store) Purging(ctx context.Context, id int64) (d catalog.Dropped, ok bool, err error) {
-	rows, err := s.pool.Query(ctx, droppedColumns+` WHERE d.drop_id = $1 AND d.purge AND d.expires_at <= clock_timestamp()`, id)
-	if err != nil {
-		return d, false, translate(err)
-	}
-	d, err = pgx.CollectExactlyOneRow(rows, scanDropped)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return d, false, nil
-	}
-	return d, err == nil, translate(err)
+	err = s.update(ctx, "", func(ctx context.Context, tx pgx.Tx) error {
+		ok = false
+		var key *string
+		err := tx.QueryRow(ctx, `SELECT location_key FROM dropped_object WHERE drop_id = $1`, id).Scan(&key)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if key != nil {
+			if _, err := tx.Exec(ctx, claimLockSQL, catalog.Enclosing(*key), *key); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, purgingSQL, id)
+		if err != nil {
+			return err
+		}
+		d, err = pgx.CollectExactlyOneRow(rows, scanDropped)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		ok = err == nil
+		return err
+	})
+	return d, ok && err == nil, err
 }
 
 // claimsSQL finds those who may use the files of an object. A view around the location is
@@ -153,7 +177,8 @@ func (s *Store) Purged(ctx context.Context, d catalog.Dropped) error {
 const expiredBatch = 500
 
 // Expire deletes the rows of dropped objects whose time is over and whose files stay, and
-// returns the drops whose files are to be deleted now.
+// returns the drops whose files are to be deleted now, also with an error if they are
+// known.
 func (s *Store) Expire(ctx context.Context) (purges []int64, err error) {
 	for {
 		n := 0
@@ -186,15 +211,14 @@ func (s *Store) Expire(ctx context.Context) (purges []int64, err error) {
 			break
 		}
 	}
-	if err := s.forgetDocuments(ctx); err != nil {
-		return nil, err
-	}
 	rows, err := s.pool.Query(ctx, `SELECT drop_id FROM dropped_object WHERE purge AND expires_at <= clock_timestamp() ORDER BY expires_at, drop_id LIMIT 10000`)
 	if err != nil {
 		return nil, translate(err)
 	}
-	purges, err = pgx.CollectRows(rows, pgx.RowTo[int64])
-	return purges, translate(err)
+	if purges, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+		return nil, translate(err)
+	}
+	return purges, s.forgetDocuments(ctx)
 }
 
 // forgetDocuments deletes the stored documents of objects that are gone without a trace,

@@ -41,26 +41,35 @@ type deletion struct {
 	removed, outside, kept int64
 }
 
-// stoppedError ends a run because somebody else has begun to use the location.
-type stoppedError struct{ by string }
+// stoppedError ends a run because somebody else has begun to use the location: for good,
+// or for a time that is not over before wait.
+type stoppedError struct {
+	by   string
+	wait time.Duration
+}
 
-func (e stoppedError) Error() string { return "the location is used by " + e.by }
+func (e stoppedError) Error() string {
+	if e.wait > 0 {
+		return "the location may be used again by what was dropped"
+	}
+	return "the location is used by " + e.by
+}
 
-// all deletes everything, each file before what names it. stopped says who has come to
-// use the location, in which case the rest stays for good.
-func (r *deletion) all(ctx context.Context) (stopped string, err error) {
+// all deletes everything, each file before what names it. stopped says why it has ended
+// earlier: with a wait the rest goes later, without one it stays for good.
+func (r *deletion) all(ctx context.Context) (stopped *stoppedError, err error) {
 	r.asked = r.purger.now()
 	err = r.snapshots(ctx)
 	if err == nil {
 		err = r.metadata(ctx)
 	}
 	if e, ok := err.(stoppedError); ok { //nolint:errorlint // it is never wrapped
-		return e.by, nil
+		return &e, nil
 	}
 	if err == nil {
 		r.prune(ctx)
 	}
-	return "", err
+	return nil, err
 }
 
 func (r *deletion) snapshots(ctx context.Context) error {
@@ -111,8 +120,8 @@ func (r *deletion) metadata(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, entry := range r.doc.MetadataLog {
-		if err := r.add(ctx, entry.File); err != nil {
+	for _, path := range r.doc.log() {
+		if err := r.add(ctx, path); err != nil {
 			return err
 		}
 	}
@@ -151,7 +160,7 @@ func (r *deletion) flush(ctx context.Context) error {
 			return err
 		}
 		if with != "" || wait > 0 {
-			return stoppedError{with}
+			return stoppedError{by: with, wait: wait}
 		}
 		r.asked = r.purger.now()
 	}

@@ -45,6 +45,14 @@ func (d *document) statistics() []string {
 	return paths
 }
 
+func (d *document) log() []string {
+	paths := make([]string, 0, len(d.MetadataLog))
+	for _, entry := range d.MetadataLog {
+		paths = append(paths, entry.File)
+	}
+	return paths
+}
+
 // document reads the metadata of an object. KindNotFound if it is gone.
 func (p *Purger) document(ctx context.Context, row catalog.Pointer) (*document, error) {
 	raw, err := p.documents.Document(ctx, row)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apache/iceberg-go"
+
 	"github.com/catalogd/catalogd/catalog"
 )
 
@@ -105,7 +107,7 @@ func (p *Purger) askReferrer(ctx context.Context, r catalog.Referrer, folder str
 			return err
 		}
 	}
-	return p.every(ctx, row, doc, nil, func(path string) error {
+	_, err := p.every(ctx, row, doc, nil, func(path string) error {
 		if !insideOf(path, folder) {
 			return nil
 		}
@@ -114,6 +116,7 @@ func (p *Purger) askReferrer(ctx context.Context, r catalog.Referrer, folder str
 		}
 		return nil
 	})
+	return err
 }
 
 // refers looks at the snapshots of a table that are not known yet.
@@ -132,7 +135,7 @@ func (p *Purger) refers(ctx context.Context, row catalog.Pointer, doc *document,
 			seen[id] = true
 		}
 	}
-	err := p.every(ctx, row, doc, seen, func(path string) error {
+	missing, err := p.every(ctx, row, doc, seen, func(path string) error {
 		if insideOf(path, own) {
 			return nil
 		}
@@ -156,7 +159,12 @@ func (p *Purger) refers(ctx context.Context, row catalog.Pointer, doc *document,
 	}
 	slices.Sort(out.Folders)
 	for _, s := range doc.Snapshots {
-		out.Snapshots = append(out.Snapshots, s.ID)
+		if !missing[s.ID] {
+			out.Snapshots = append(out.Snapshots, s.ID)
+		}
+	}
+	if len(missing) > 0 {
+		out.MetadataLocation = "" // so that it is asked again
 	}
 	if uuid == "" {
 		return out, nil // an old table that has no name of its own is read each time
@@ -164,66 +172,81 @@ func (p *Purger) refers(ctx context.Context, row catalog.Pointer, doc *document,
 	return out, p.registry.Refers(ctx, *out)
 }
 
-// joined replaces folders by the ones above them until there are few enough.
-func joined(folders map[string]bool) map[string]bool {
-	for len(folders) > maxFolders/2 {
-		above := map[string]bool{}
-		for f := range folders {
-			f = strings.TrimSuffix(f, "/")
-			above[f[:strings.LastIndexByte(f, '/')+1]] = true
-		}
-		folders = above
-	}
-	return folders
-}
-
 // every calls visit with all files that a table's metadata names, but for those that came
-// with snapshots in known. A manifest is read once.
-func (p *Purger) every(ctx context.Context, row catalog.Pointer, doc *document, known map[int64]bool, visit func(path string) error) error {
-	if err := visit(row.MetadataLocation); err != nil {
-		return err
-	}
-	for _, path := range doc.statistics() {
+// with snapshots in known. A manifest is read once. Nobody can read a snapshot whose list
+// or manifests are gone now; it is in missing, because they may come back.
+func (p *Purger) every(ctx context.Context, row catalog.Pointer, doc *document, known map[int64]bool, visit func(path string) error) (missing map[int64]bool, err error) {
+	for _, path := range slices.Concat([]string{row.MetadataLocation}, doc.statistics(), doc.log()) {
 		if err := visit(path); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	for _, entry := range doc.MetadataLog {
-		if err := visit(entry.File); err != nil {
-			return err
-		}
-	}
-	seen := map[string]bool{}
+	missing = map[int64]bool{}
+	read := map[string]bool{} // manifests, and whether they are there
 	for _, s := range doc.Snapshots {
 		if known[s.ID] {
 			continue
 		}
 		list, there, err := p.reader.list(ctx, s)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !there {
-			continue // nobody can read this snapshot
+			missing[s.ID] = true
+			if err := p.onStorage(ctx, row, s.ManifestList); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if s.ManifestList != "" {
 			if err := visit(s.ManifestList); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		for _, m := range list {
-			if seen[m.FilePath()] || known[m.SnapshotID()] {
+			if known[m.SnapshotID()] {
 				continue
 			}
-			seen[m.FilePath()] = true
-			if err := visit(m.FilePath()); err != nil {
-				return err
+			there, again := read[m.FilePath()]
+			if !again {
+				if there, err = p.manifest(ctx, row, m, visit); err != nil {
+					return nil, err
+				}
+				read[m.FilePath()] = there
 			}
-			if _, err := p.reader.entries(ctx, m, visit); err != nil {
-				return err
+			if !there {
+				// Once the snapshot that added it counts as known, it is not read any more.
+				missing[s.ID], missing[m.SnapshotID()] = true, true
 			}
 		}
 	}
-	return nil
+	return missing, nil
+}
+
+// manifest calls visit with a manifest of a table and the files that it names.
+func (p *Purger) manifest(ctx context.Context, row catalog.Pointer, m iceberg.ManifestFile, visit func(path string) error) (there bool, err error) {
+	if err := visit(m.FilePath()); err != nil {
+		return false, err
+	}
+	if there, err = p.reader.entries(ctx, m, visit); err != nil || there {
+		return there, err
+	}
+	return false, p.onStorage(ctx, row, m.FilePath())
+}
+
+// onStorage fails if a table's own metadata file is not there either: then its storage is
+// more likely away for the moment than the file missing is gone for good.
+func (p *Purger) onStorage(ctx context.Context, row catalog.Pointer, missing string) error {
+	f, there, err := p.reader.open(ctx, row.MetadataLocation)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return catalog.Errorf(catalog.KindUnavailable,
+			"table %s: neither %s nor its metadata file %s is on storage, so nobody knows what it uses: nothing is deleted until its files are back, or it is dropped",
+			row.Ident, missing, row.MetadataLocation)
+	}
+	return f.Close()
 }
 
 // insideOf reports whether a file may lie below a folder: in some spelling of both.
@@ -240,7 +263,7 @@ func below(key, folder string) bool {
 	return slices.ContainsFunc(spellings(folder), func(f string) bool { return strings.HasPrefix(key, strings.TrimRight(f, "/")+"/") })
 }
 
-// overlaps reports whether one of two folders holds the other.
+// overlaps reports whether one of two folders holds the other. The empty one is everywhere.
 func overlaps(a, b string) bool {
-	return insideOf(a, b) || insideOf(b, a) || strings.TrimRight(a, "/") == strings.TrimRight(b, "/")
+	return a == "" || b == "" || insideOf(a, b) || insideOf(b, a) || strings.TrimRight(a, "/") == strings.TrimRight(b, "/")
 }

@@ -117,10 +117,14 @@ func (p *Purger) Purge(ctx context.Context, id int64) (wait time.Duration, err e
 		return 0, err
 	}
 	stopped, err := run.all(ctx)
+	why := ""
+	if stopped != nil {
+		why, wait = stopped.Error(), stopped.wait
+	}
 	log.InfoContext(ctx, "purge", slog.Int64("removed", run.removed), slog.Int64("outside", run.outside),
-		slog.Int64("shared", run.kept), slog.Int("unreadable", run.missing), slog.Bool("failed", err != nil), slog.String("stopped", stopped))
-	if err != nil {
-		return 0, err
+		slog.Int64("shared", run.kept), slog.Int("unreadable", run.missing), slog.Bool("failed", err != nil), slog.String("stopped", why))
+	if err != nil || wait > 0 {
+		return wait, err
 	}
 	return 0, p.registry.Purged(ctx, d)
 }

@@ -2,6 +2,7 @@ package purge
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/catalogd/catalogd/catalog"
@@ -16,6 +17,8 @@ type Outgrown interface {
 	ObsoleteMetadata(ctx context.Context, limit int) ([]catalog.ObsoleteMetadata, error)
 	// ForgetObsolete forgets files that were deleted.
 	ForgetObsolete(ctx context.Context, locations []string) error
+	// PutOff lets files that could not be deleted wait for an hour.
+	PutOff(ctx context.Context, locations []string) error
 }
 
 // trimBatch is how many files are deleted before they are forgotten.
@@ -34,7 +37,7 @@ func NewTrimmer(outgrown Outgrown, files Files, log *slog.Logger) *Trimmer {
 }
 
 // Trim deletes the files that commits have noted. It may be run again at any time, also
-// after it was cut off.
+// after it was cut off. A file that cannot be deleted does not keep the others.
 func (t *Trimmer) Trim(ctx context.Context) error {
 	for {
 		batch, err := t.outgrown.ObsoleteMetadata(ctx, trimBatch)
@@ -42,6 +45,7 @@ func (t *Trimmer) Trim(ctx context.Context) error {
 			return err
 		}
 		done := make([]string, 0, len(batch))
+		var failed []string
 		for _, f := range batch {
 			err = t.files.Remove(ctx, f.MetadataLocation)
 			if catalog.KindOf(err) == catalog.KindInvalid {
@@ -49,15 +53,19 @@ func (t *Trimmer) Trim(ctx context.Context) error {
 					slog.String("metadata_location", f.MetadataLocation), slog.String("table_uuid", f.UUID))
 				err = nil
 			}
-			if err != nil {
+			if err == nil {
+				done = append(done, f.MetadataLocation)
+				continue
+			}
+			if ctx.Err() != nil {
 				break
 			}
-			done = append(done, f.MetadataLocation)
+			t.log.WarnContext(ctx, "metadata file cannot be deleted: tried again in an hour",
+				slog.String("metadata_location", f.MetadataLocation), slog.String("table_uuid", f.UUID), slog.Any("error", err))
+			failed = append(failed, f.MetadataLocation)
 		}
-		if forgetErr := t.outgrown.ForgetObsolete(ctx, done); err == nil {
-			err = forgetErr
-		}
-		if err != nil {
+		// Files that are neither forgotten nor put off would come again at once.
+		if err := errors.Join(ctx.Err(), t.outgrown.ForgetObsolete(ctx, done), t.outgrown.PutOff(ctx, failed)); err != nil {
 			return err
 		}
 	}

@@ -202,6 +202,34 @@ func testUndropOnce(t *testing.T, f *fixture) {
 	}
 }
 
+// testUndropRacesRegister: of an undrop and a register of the same table at the same time
+// one wins.
+func testUndropRacesRegister(t *testing.T, f *fixture) {
+	f.keepDropped()
+	ns := f.namespace("ns")
+	for i := range 20 {
+		c := table(ns, fmt.Sprintf("t%d", i), fmt.Sprintf("m%d", i))
+		f.commit(c)
+		f.commit(drop(c))
+		back := undrop(f.dropped(c)[0], c.Pointer.Ident.Name)
+		again := claimed(c)
+		again.Pointer.Ident.Name += "again"
+		var undropped, registered error
+		var wg sync.WaitGroup
+		wg.Go(func() { undropped = f.Commit(t.Context(), []catalog.Change{back}) })
+		wg.Go(func() { registered = f.Commit(t.Context(), []catalog.Change{again}) })
+		wg.Wait()
+		switch {
+		case undropped == nil && catalog.KindOf(registered) == catalog.KindForbidden:
+			f.missing(again)
+		case registered == nil && catalog.KindOf(undropped) == catalog.KindConflict:
+			f.missing(c)
+		default:
+			t.Errorf("round %d: undrop = %v, register = %v, want that one is refused", i, undropped, registered)
+		}
+	}
+}
+
 func testDroppedPages(t *testing.T, f *fixture) {
 	f.keepDropped()
 	ns, other := f.namespace("ns"), f.namespace("other")

@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(*testing.T) catalog.Store) {
 		{"ForgottenDrop", testForgottenDrop},
 		{"UndropRegistered", testUndropRegistered},
 		{"UndropOnce", testUndropOnce},
+		{"UndropRacesRegister", testUndropRacesRegister},
 		{"ExpireDropped", testExpireDropped},
 		{"DroppedPages", testDroppedPages},
 		{"Protected", testProtected},
