@@ -105,7 +105,7 @@ func (s *Service) tryCommit(ctx context.Context, warehouse string, commits []Tab
 	if len(proposed) > 0 {
 		changes, err = s.Apply(ctx, proposed...)
 	} else {
-		s.answersWith(ctx, drafts[0].base.loaded)
+		answersWith(ctx, drafts[0].base.loaded.Pointer.MetadataLocation)
 	}
 	out = make([]Loaded, len(commits))
 	for i, d := range drafts {
@@ -124,13 +124,6 @@ func (s *Service) tryCommit(ctx context.Context, warehouse string, commits []Tab
 		return nil, false, Errorf(KindCommitFailed, "Requirement failed: table already exists").Because(err)
 	}
 	return out, KindOf(err) == KindCommitFailed, err
-}
-
-// answersWith notes that a request which changes nothing returns what is there.
-func (s *Service) answersWith(ctx context.Context, l Loaded) {
-	if r := ReceiptOf(ctx); r != nil {
-		r.Outcome = Outcome{MetadataLocation: l.Pointer.MetadataLocation}
-	}
 }
 
 // about names the table of a transaction that an error is about.

@@ -54,6 +54,13 @@ func ReceiptOf(ctx context.Context) *Receipt {
 // already: nothing was changed, and the outcome can be recalled.
 var ErrRepeated = errors.New("the request was carried out before")
 
+// answersWith notes the metadata file that the answer to the request of ctx will return.
+func answersWith(ctx context.Context, metadataLocation string) {
+	if r := ReceiptOf(ctx); r != nil {
+		r.Outcome = Outcome{MetadataLocation: metadataLocation}
+	}
+}
+
 // Receipts is where outcomes are kept.
 type Receipts interface {
 	// Recall returns what is known of the receipt's key, found false if nothing. It is
@@ -70,27 +77,26 @@ func once[T any](ctx context.Context, s *Service, warehouse string, run func() (
 	if r == nil || r.Stored {
 		return run()
 	}
-	replay := func(first T, firstErr error) (T, error) {
+	recall := func() (out T, found bool, err error) {
 		o, found, err := s.store.Recall(ctx, warehouse, r)
 		switch {
-		case err != nil:
-			var none T
-			return none, err
-		case !found:
-			return first, firstErr
+		case err != nil || !found:
+			return out, found, err
 		case o.Err != nil:
-			var none T
-			return none, o.Err
+			return out, true, o.Err
 		}
-		return again(o)
+		out, err = again(o)
+		return out, true, err
 	}
-	_, found, err := s.store.Recall(ctx, warehouse, r)
-	var out T
-	if err != nil {
+	out, found, err := recall()
+	if err != nil || found {
 		return out, err
 	}
-	if found {
-		return replay(out, nil)
+	replay := func(own T, ownErr error) (T, error) {
+		if out, found, err := recall(); err != nil || found {
+			return out, err
+		}
+		return own, ownErr
 	}
 	if out, err = run(); r.Stored {
 		return out, err

@@ -116,9 +116,7 @@ func (s *Service) registerView(ctx context.Context, warehouse string, id TableId
 // stays, whatever happens.
 func (s *Service) register(ctx context.Context, c Change) (Loaded, error) {
 	c.Pointer.MetadataLocation = c.Document.MetadataLocation
-	if r := ReceiptOf(ctx); r != nil {
-		r.Outcome = Outcome{MetadataLocation: c.Pointer.MetadataLocation}
-	}
+	answersWith(ctx, c.Pointer.MetadataLocation)
 	// Its own table may have outgrown it since it was read.
 	if err := s.notObsolete(ctx, c.Pointer.MetadataLocation); err != nil {
 		return Loaded{}, err
@@ -173,9 +171,7 @@ func (s *Service) unregister(ctx context.Context, warehouse string, id TableIden
 	if err != nil {
 		return Loaded{}, err
 	}
-	if r := ReceiptOf(ctx); r != nil {
-		r.Outcome = Outcome{MetadataLocation: l.Pointer.MetadataLocation}
-	}
+	answersWith(ctx, l.Pointer.MetadataLocation)
 	drop := Change{Op: OpDrop, Pointer: l.Pointer, From: l.Pointer.MetadataLocation, Forget: true}
 	return l, s.commit(ctx, append([]Change{drop}, changes...))
 }

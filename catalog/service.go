@@ -190,8 +190,8 @@ func (s *Service) plain(l Loaded) ([]byte, error) {
 // commit writes nothing itself: it hands the changes to the store and keeps the cache
 // in step. written are the files of the changes, removed again if nothing was committed.
 func (s *Service) commit(ctx context.Context, changes []Change) error {
-	if r := ReceiptOf(ctx); r != nil && changes[0].Document != nil {
-		r.Outcome = Outcome{MetadataLocation: changes[0].Pointer.MetadataLocation}
+	if changes[0].Document != nil {
+		answersWith(ctx, changes[0].Pointer.MetadataLocation)
 	}
 	err := s.store.Commit(ctx, changes)
 	if err == nil {

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -24,7 +25,7 @@ func waiters(t *testing.T, turns *turns, key hintKey, n int) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never %d writers in line", n)
 		}
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 }
 
@@ -89,7 +90,9 @@ func TestTurns_stateIsHandedToThoseWhoWaited(t *testing.T) {
 			made = &state{since: time.Now()}
 		} else {
 			made = &state{since: time.Now()}
-			time.Sleep(time.Millisecond) // clocks may stand still for less
+			for !time.Now().After(made.since) {
+				runtime.Gosched() // clocks may stand still for a while
+			}
 			go wait()
 			waiters(t, turns, key, 1)
 		}

@@ -118,7 +118,7 @@ func (s *Service) tryReplaceView(ctx context.Context, warehouse string, id Table
 		return Loaded{}, false, err
 	}
 	if !p.View.Changed() && len(p.Extra) == 0 {
-		s.answersWith(ctx, base)
+		answersWith(ctx, base.Pointer.MetadataLocation)
 		return base, false, nil
 	}
 	out, err = s.one(ctx, Proposed{

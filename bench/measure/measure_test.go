@@ -174,7 +174,7 @@ func TestContest_timeLimit(t *testing.T) {
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("no /proc on this system")
+		t.Skip("NOT TESTED: this system has no /proc")
 	}
 	cpu := measure.Process(os.Getpid())
 	before, err := cpu(t.Context())
@@ -199,7 +199,7 @@ func TestProcess(t *testing.T) {
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("no /proc on this system")
+		t.Skip("NOT TESTED: this system has no /proc")
 	}
 	pids := []int{os.Getpid(), -1} // the second has ended meanwhile
 	m := measure.Processes(func(context.Context) ([]int, error) { return pids, nil })
@@ -286,7 +286,7 @@ func TestSeries_Middle(t *testing.T) {
 func TestProcessMemory(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("no /proc on this system")
+		t.Skip("NOT TESTED: this system has no /proc")
 	}
 	m, err := measure.ProcessMemory(os.Getpid())
 	if err != nil || m.Resident < 1<<20 || m.Peak < m.Resident/2 {

@@ -121,8 +121,11 @@ func null(s string) any {
 	return s
 }
 
-// A metadata file that is registered again may have been written anew under its name, as
-// tables without a catalog do: its document is the one that was read last.
+// documentAgain: a metadata file that is registered again may have been written anew under
+// its name, as tables without a catalog do. Its document is the one that was read last.
+const documentAgain = `ON CONFLICT (metadata_location) DO UPDATE SET object_uuid = excluded.object_uuid,
+           document = excluded.document, document_crc = excluded.document_crc, document_size = excluded.document_size,
+           refs = excluded.refs, refs_crc = excluded.refs_crc, refs_size = excluded.refs_size`
 
 // createSQL holds the rows of a namespace until the transaction ends, so that it
 // cannot be dropped under a new table. A namespace that another catalog implementation
@@ -142,9 +145,7 @@ WITH namespace AS (
 ), document AS (
     INSERT INTO metadata_document (metadata_location, object_uuid, document, document_crc, document_size, refs, refs_crc, refs_size)
     SELECT $4, $6, $13, $14, $15, $16, $17, $18 FROM created
-        ON CONFLICT (metadata_location) DO UPDATE SET object_uuid = excluded.object_uuid,
-           document = excluded.document, document_crc = excluded.document_crc, document_size = excluded.document_size,
-           refs = excluded.refs, refs_crc = excluded.refs_crc, refs_size = excluded.refs_size
+        ` + documentAgain + `
 )
 SELECT count(*) FROM created`
 
@@ -161,9 +162,7 @@ WITH swapped AS (
 ), document AS (
     INSERT INTO metadata_document (metadata_location, object_uuid, document, document_crc, document_size, refs, refs_crc, refs_size)
     SELECT $4, $6, $14, $15, $16, $17, $18, $19 FROM swapped
-        ON CONFLICT (metadata_location) DO UPDATE SET object_uuid = excluded.object_uuid,
-           document = excluded.document, document_crc = excluded.document_crc, document_size = excluded.document_size,
-           refs = excluded.refs, refs_crc = excluded.refs_crc, refs_size = excluded.refs_size
+        ` + documentAgain + `
 )
 SELECT count(*) FROM swapped`
 
